@@ -1,0 +1,63 @@
+# Everything the project needs is installed from here. `make test` needs Python 3.11+ and PyPI, nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JARS := .jars/kafka
+
+.DEFAULT_GOAL := help
+.PHONY: help install check test compat jars kcat bench bench-partitions crash fuzz clean
+
+help:
+	@echo "make test              lint, types and tests (Python and PyPI only)"
+	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
+	@echo "make check             ruff, mypy, the shape of the tree"
+	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
+	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
+	@echo "make crash             kill -9 a broker a hundred times under load"
+	@echo "make fuzz              a million mutated requests"
+	@echo "make install           the virtual environment with everything in it"
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Installing into $(VENV) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_tidy.py
+
+test: check
+	$(BIN)/python -m pytest -m "not compat" --durations=5
+
+compat: install jars kcat
+	$(BIN)/python -m pytest -m compat --durations=5
+
+jars: $(JARS)/.fetched
+
+$(JARS)/.fetched: tools/kafka/pom.xml tools/kafka/fetch.sh
+	@echo "Fetching Apache Kafka's jars …"
+	@bash tools/kafka/fetch.sh $(JARS)
+	@touch $@
+
+kcat:
+	@command -v kcat >/dev/null || (echo "Installing kcat …" && apt-get -qq update && apt-get -qq install -y kcat >/dev/null)
+
+bench: install jars
+	$(BIN)/python -m bench run --rounds 5
+
+bench-partitions: install
+	$(BIN)/python -m bench partitions
+
+crash: install
+	$(BIN)/python -m pytest tests/crash -m crash -q
+
+fuzz: install
+	$(BIN)/python -m tests.fuzz
+
+clean:
+	rm -rf $(VENV) .jars .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info

@@ -1,0 +1,5 @@
+"""The record batch: Kafka's unit of data, which travels from producer to disk to consumer untouched.
+
+`batch` reads and checks its header, `record` and `builder` take it apart and put it together, `compression` and `crc`
+are the machinery of both, `control` holds the batches that brokers write for themselves.
+"""

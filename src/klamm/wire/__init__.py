@@ -1,0 +1,1 @@
+"""Kafka's protocol as values: messages, the table of APIs, headers and frames. It knows the codec and nothing else."""

@@ -1,0 +1,79 @@
+"""One client's connection as the node sees it: replies leave in the order the requests came.
+
+A request that has to wait takes a place in the queue; replies that are ready behind it wait with it. What may leave is
+collected in `outgoing` until the step ends, so that one step makes at most one send.
+"""
+
+from collections import deque
+
+
+class Place:
+    """A request's place in the queue of replies."""
+
+    __slots__ = ("api", "correlation_id", "pieces", "version")
+
+    def __init__(self, api: int, version: int, correlation_id: int) -> None:
+        self.api = api
+        self.version = version
+        self.correlation_id = correlation_id
+        self.pieces: list[object] | None = None
+
+
+class ServerConnection:
+    __slots__ = (
+        "closing",
+        "drained",
+        "id",
+        "left",
+        "outgoing",
+        "outgoing_bytes",
+        "paused",
+        "peer",
+        "queue",
+        "touched",
+    )
+
+    def __init__(self, identity: int, peer: str) -> None:
+        self.id = identity
+        self.peer = peer
+        self.queue: deque[Place] = deque()
+        self.outgoing: list[object] = []
+        self.outgoing_bytes = 0
+        self.touched = False
+        self.closing = False
+        self.paused = False
+        self.drained = True
+        self.left: int | None = None
+        """How many requests of this step were not taken, if it has to be paused."""
+
+    def reply(self, pieces: list[object]) -> None:
+        """A reply that is ready at once: it leaves now, or right after those it has to wait for."""
+        if not self.queue:
+            self._let_go(pieces)
+            return
+        place = Place(0, 0, 0)
+        place.pieces = pieces
+        self.queue.append(place)
+
+    def wait(self, place: Place) -> None:
+        self.queue.append(place)
+
+    def ready(self, place: Place, pieces: list[object]) -> None:
+        """A reply that was waited for; it and all that are ready behind it may leave once it is at the head."""
+        place.pieces = pieces
+        queue = self.queue
+        while queue:
+            ready = queue[0].pieces
+            if ready is None:
+                return
+            queue.popleft()
+            self._let_go(ready)
+
+    def take_outgoing(self) -> list[object]:
+        outgoing, self.outgoing = self.outgoing, []
+        self.outgoing_bytes = 0
+        return outgoing
+
+    def _let_go(self, pieces: list[object]) -> None:
+        self.outgoing += pieces
+        self.outgoing_bytes += int.from_bytes(pieces[0][:4], "big")  # type: ignore[index]

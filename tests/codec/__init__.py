@@ -1,0 +1,1 @@
+"""The codec: its tables, its referees, and what it makes of bytes that are no message."""

@@ -1,0 +1,1 @@
+"""The protocol around the messages: the table of APIs, headers, frames."""

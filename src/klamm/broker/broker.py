@@ -1,0 +1,195 @@
+"""What one broker owns, and what handlers may ask of it.
+
+Partitions that grew during a step are collected in `grown` and settled at its end: watermarks move, waiters are
+released, fetch sessions hear of it, and what has to reach the disk is noted for the next flush.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+
+from klamm.broker.facts import PartitionFailed
+from klamm.broker.housekeeping import FlushWish, Housekeeping
+from klamm.broker.partitions import Partitions
+from klamm.broker.producer_ids import ProducerIds
+from klamm.broker.sessions import Sessions
+from klamm.broker.topic_settings import TopicSettings, topic_settings
+from klamm.broker.waiting import Waiting
+from klamm.config.broker_config import BrokerConfig
+from klamm.controller.controller import Controller
+from klamm.controller.names import INTERNAL
+from klamm.controller.wishes import NewTopic
+from klamm.errors import ErrorCode, KafkaError
+from klamm.facts import Tell
+from klamm.ids import BrokerId, Now, Offset
+from klamm.log import checkpoint
+from klamm.log.files import DiskFailed, DiskFull, Files
+from klamm.log.settings import FOREVER_MS
+from klamm.metadata import image as metadata_image
+from klamm.metadata.delta import Changes
+from klamm.metadata.image import ConfigResource, Endpoint, Image, ResourceType
+from klamm.metadata.records import MetadataRecord
+from klamm.partition.partition import Partition
+
+SESSION_EVICTION_MS = 120_000.0
+
+
+class Broker:
+    internal_topics = INTERNAL
+
+    def __init__(self, config: BrokerConfig, files: Files, random: Random, tell: Tell) -> None:
+        self.config = config
+        self.node_id: BrokerId = config.node_id
+        self.cluster_id = ""
+        self.files = files
+        self.image: Image = metadata_image.EMPTY
+        self.grown: list[Partition] = []
+        self.waiting = Waiting()
+        self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, tell)
+        slots = config.integer("max.incremental.fetch.session.cache.slots")
+        self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)
+        self.producer_ids = ProducerIds()
+        self.fetch_max_bytes = config.integer("fetch.max.bytes")
+        self.housekeeping = Housekeeping(self, tell)
+        self.controller: Controller
+        self.propose: Callable[[Sequence[MetadataRecord], Now], Offset]
+        self._tell = tell
+        self.flush_wishes: list[FlushWish] = []
+        self._unflushed: dict[Partition, None] = {}
+        self._flush_due_ms: dict[Partition, float] = {}
+
+    def open(self, cluster_id: str, now: Now, *, clean: bool) -> None:
+        """Open the logs that the image gives us, and lead those we lead."""
+        self.cluster_id = cluster_id
+        self._follow_config()
+        self.housekeeping.load()
+        self.partitions.open_all(self.image, now, clean=clean)
+        self.partitions.lead_all(self.image)
+
+    def close(self, now: Now) -> None:
+        """Everything on disk, then the checkpoints, then the marker that says there is nothing to recover."""
+        clean = True
+        for partition in self.partitions:
+            try:
+                partition.log.close_cleanly()
+            except DiskFailed as error:
+                self.disk_failed(partition, error)
+            clean = clean and partition.failure is None
+        self.housekeeping.checkpoint_now()
+        if clean:
+            epoch = self.image.brokers[self.node_id].epoch
+            self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
+
+    # What handlers ask.
+
+    def leading(self, topic: str, index: int) -> Partition:
+        """The partition, if it is led here."""
+        partition = self.partitions.get(topic, index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.check_serving()
+        return partition
+
+    def known_brokers(self, *, include_fenced: bool = False) -> Iterator[tuple[metadata_image.Broker, Endpoint]]:
+        for _, broker in sorted(self.image.brokers.items()):
+            if (include_fenced or not broker.fenced) and broker.endpoints:
+                yield broker, broker.endpoints[0]
+
+    def controller_id(self) -> BrokerId:
+        """Any broker will do, since each passes admin requests on: this one is the one that surely answers."""
+        return self.node_id
+
+    def create_automatically(self, names: Sequence[str], now: Now) -> dict[str, ErrorCode]:
+        """Create topics that somebody spoke of; the error for those that cannot be."""
+        if not self.config.boolean("auto.create.topics.enable"):
+            return {}
+        decision = self.controller.create_topics([NewTopic(name) for name in names])
+        if decision.records:
+            try:
+                self.propose(decision.records, now)
+            except KafkaError as error:
+                return dict.fromkeys(names, error.code)
+        silent = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        return {result.name: result.error for result in decision.response if result.error not in silent}
+
+    def take_producer_ids(self, now: Now) -> Offset:
+        """Ask the controller for a block of producer ids; the metadata offset at which it is ours."""
+        if self.producer_ids.pending is None:
+            epoch = self.image.brokers[self.node_id].epoch
+            decision = self.controller.allocate_producer_ids(self.node_id, epoch)
+            block = decision.response
+            ids = range(block.first, block.first + block.count)
+            self.producer_ids.grant(ids, self.propose(decision.records, now))
+        assert self.producer_ids.pending is not None
+        return self.producer_ids.pending
+
+    def settings_for(self, topic: str) -> TopicSettings:
+        return topic_settings(self.config, self.image.topic_config(topic))
+
+    # What happens.
+
+    def follow(self, image: Image, changes: Changes, now: Now) -> None:
+        """The cluster's metadata moved on: become what it says, and let those who waited for it go on."""
+        self.image = image
+        if any(resource.type == ResourceType.BROKER for resource in changes.configs_changed):
+            self._follow_config()
+        for partition in self.partitions.follow(image, changes, now):
+            if partition.deleted:
+                self.waiting.failed(partition)
+            self.announce(partition)
+        self.producer_ids.applied(image.offset)
+        self.waiting.applied(image.offset)
+
+    def settle_grown(self, now: Now) -> None:
+        grown = self.grown[:]
+        self.grown.clear()
+        for partition in grown:
+            if partition.failure is not None:
+                self.fail(partition, partition.failure, full=partition.failed_full)
+                continue
+            if partition.maybe_advance():
+                self.waiting.watermark_moved(partition)
+                self.announce(partition)
+            self.waiting.became_durable(partition)
+            log = partition.log
+            if log.has_unflushed_segments or log.end_offset - log.recovery_point >= log.settings.flush_messages:
+                self._unflushed[partition] = None
+            elif log.settings.flush_ms < FOREVER_MS:
+                self._flush_due_ms.setdefault(partition, now.monotonic_ms + log.settings.flush_ms)
+
+    def announce(self, partition: Partition) -> None:
+        """Something about this partition is different: tell fetches and fetch sessions that look at it."""
+        self.waiting.changed(partition)
+        if partition.sessions:
+            for session, key in tuple(partition.sessions):
+                session.active[key] = None
+                self.waiting.changed(session)
+
+    def disk_failed(self, partition: Partition, error: DiskFailed) -> None:
+        self.fail(partition, str(error), full=isinstance(error, DiskFull))
+
+    def fail(self, partition: Partition, reason: str, *, full: bool = False) -> None:
+        """This partition's disk broke its promise: tell everybody who waits for it, acknowledge nothing."""
+        partition.fail(reason, full=full)
+        self._tell(PartitionFailed(str(partition.topic_partition), reason))
+        self.waiting.failed(partition)
+        self.announce(partition)
+
+    # Flushing.
+
+    def take_unflushed(self, now: Now) -> list[Partition]:
+        """Partitions that have to reach the disk now."""
+        for partition, due_ms in list(self._flush_due_ms.items()):
+            if due_ms <= now.monotonic_ms:
+                del self._flush_due_ms[partition]
+                self._unflushed[partition] = None
+        unflushed, self._unflushed = self._unflushed, {}
+        return [each for each in unflushed if each.failure is None and not each.deleted]
+
+    def next_flush_due_ms(self) -> float | None:
+        return min(self._flush_due_ms.values(), default=None)
+
+    def _follow_config(self) -> None:
+        own = self.image.config_of(ConfigResource(ResourceType.BROKER, str(self.node_id)))
+        default = self.image.config_of(ConfigResource(ResourceType.BROKER, ""))
+        self.config = self.config.with_dynamic(own, default)
+        self.fetch_max_bytes = self.config.integer("fetch.max.bytes")

@@ -1,0 +1,22 @@
+"""One request on its way: what a handler may know besides the request itself."""
+
+from typing import TYPE_CHECKING
+
+from klamm.ids import Now
+
+if TYPE_CHECKING:
+    from klamm.broker.broker import Broker
+
+
+class Call:
+    __slots__ = ("broker", "client_id", "connection", "now", "peer", "version")
+
+    def __init__(
+        self, broker: "Broker", version: int, client_id: str | None, connection: int, peer: str, now: Now
+    ) -> None:
+        self.broker = broker
+        self.version = version
+        self.client_id = client_id
+        self.connection = connection
+        self.peer = peer
+        self.now = now

@@ -1,0 +1,63 @@
+"""What a broker announces about its logs."""
+
+from dataclasses import dataclass
+
+from klamm.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class LogsOpened(Fact):
+    count: int
+    clean: bool
+
+    def __str__(self) -> str:
+        how = "after a clean shutdown" if self.clean else "and recovered them, because the last shutdown was not clean"
+        return f"opened {self.count} logs {how}"
+
+
+@dataclass(frozen=True, slots=True)
+class StrayDirectory(Fact):
+    level = "warning"
+    directory: str
+    topic_id: str
+
+    def __str__(self) -> str:
+        return f"set aside {self.directory}: its topic id {self.topic_id} is not in the metadata (deleted meanwhile?)"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFailed(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} is offline: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedCheckpoint(Fact):
+    level = "warning"
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} is damaged and not believed; more of the logs is checked than would have been needed"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionFailed(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} could not be compacted and is as it was: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRevived(Fact):
+    partition: str
+    end_offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition} is back, up to offset {self.end_offset}: there is room on the disk again"

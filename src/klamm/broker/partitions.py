@@ -1,0 +1,228 @@
+"""The partitions this broker holds: opened from disk, created, led and deleted as the image says.
+
+The metadata log is the truth; a directory is only where the truth of a partition lives. A directory whose topic id is
+not the image's belongs to a topic that was deleted while we were away: it is set aside under a name of its own and
+removed. The topic id stands in `partition.metadata`, as in Kafka.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from klamm.broker.facts import DamagedCheckpoint, LogsOpened, StrayDirectory
+from klamm.broker.topic_settings import TopicSettings
+from klamm.facts import Tell
+from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid, uuid_text
+from klamm.log import checkpoint
+from klamm.log.files import Files
+from klamm.log.log import Log
+from klamm.metadata.delta import Changes
+from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
+from klamm.partition.partition import Partition
+
+DELETED = "-delete"
+STRAY = "-stray"
+
+SettingsFor: TypeAlias = Callable[[str], TopicSettings]
+
+
+class Partitions:
+    def __init__(
+        self, me: BrokerId, files: Files, settings_for: SettingsFor, grown: Callable[[Partition], None], tell: Tell
+    ) -> None:
+        self._me = me
+        self._files = files
+        self._settings_for = settings_for
+        self._grown = grown
+        self._tell = tell
+        self._by_name: dict[str, list[Partition | None]] = {}
+        self._by_id: dict[Uuid, list[Partition | None]] = {}
+        self._doomed: list[str] = []
+
+    # Finding.
+
+    def by_name(self, topic: str) -> Sequence[Partition | None] | None:
+        return self._by_name.get(topic)
+
+    def by_id(self, topic_id: Uuid) -> Sequence[Partition | None] | None:
+        return self._by_id.get(topic_id)
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        found = self._by_name.get(topic)
+        return found[index] if found is not None and 0 <= index < len(found) else None
+
+    def __iter__(self) -> Iterator[Partition]:
+        for name in sorted(self._by_name):
+            yield from (partition for partition in self._by_name[name] if partition is not None)
+
+    def __len__(self) -> int:
+        return sum(partition is not None for found in self._by_name.values() for partition in found)
+
+    # Opening.
+
+    def open_all(self, image: Image, now: Now, *, clean: bool) -> None:
+        """Open every log of the image that is ours, and set aside the directories that are nobody's."""
+        recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
+        start_offsets = self.checkpointed(checkpoint.LOG_START_OFFSETS)
+        on_disk = self._directories(image)
+        opened = 0
+        for topic in image.topics.values():
+            for index, state in enumerate(topic.partitions):
+                if self._me not in state.replicas:
+                    continue
+                name = TopicPartition(topic.name, index)
+                recovery_point = recovery_points.get(name, 0)
+                self._place(
+                    topic, index, self._opened(topic, index, now, clean, recovery_point, start_offsets, on_disk)
+                )
+                opened += 1
+        if opened:
+            self._tell(LogsOpened(opened, clean))
+
+    def _opened(
+        self,
+        topic: Topic,
+        index: int,
+        now: Now,
+        clean: bool,
+        recovery_point: Offset,
+        start_offsets: Mapping[TopicPartition, Offset],
+        on_disk: set[str],
+    ) -> Partition:
+        name = TopicPartition(topic.name, index)
+        directory = str(name)
+        if directory not in on_disk:
+            self._create_directory(directory, topic.topic_id)
+            recovery_point = 0
+        settings = self._settings_for(topic.name)
+        log = Log.open(
+            directory,
+            self._files,
+            settings.log,
+            now,
+            clean=clean,
+            recovery_point=recovery_point,
+            start_offset=start_offsets.get(name, 0) if directory in on_disk else 0,
+            tell=self._tell,
+        )
+        return Partition(name, topic.topic_id, log, self._me, settings.min_in_sync_replicas, self._grown)
+
+    def checkpointed(self, name: str) -> dict[TopicPartition, Offset]:
+        """A checkpoint, or nothing where it is missing or damaged: then more is recovered than had to be."""
+        if not self._files.exists(name):
+            return {}
+        offsets = checkpoint.read_offsets(self._files.read_whole(name))
+        if offsets is None:
+            self._tell(DamagedCheckpoint(name))
+            return {}
+        return offsets
+
+    def _directories(self, image: Image) -> set[str]:
+        """The directories that belong to partitions of the image; the others are set aside."""
+        kept = set()
+        for entry in self._files.listing(""):
+            topic_name, dash, number = entry.rpartition("-")
+            if entry.endswith((DELETED, STRAY)):
+                self._doomed.append(entry)
+            elif dash and number.isdigit() and topic_name != "__cluster_metadata":
+                topic = image.topics.get(topic_name)
+                known = topic is not None and int(number) < len(topic.partitions)
+                found = self._topic_id_of(entry)
+                if topic is not None and known and found in (None, topic.topic_id):
+                    kept.add(entry)
+                else:
+                    self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
+                    self._set_aside(entry, found or bytes(16), STRAY)
+        return kept
+
+    def _topic_id_of(self, directory: str) -> Uuid | None:
+        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        if not self._files.exists(path):
+            return None
+        return checkpoint.read_partition_metadata(self._files.read_whole(path))
+
+    # Following the image.
+
+    def follow(self, image: Image, changes: Changes, now: Now) -> list[Partition]:
+        """Become what the image says; the partitions that are different now."""
+        touched: list[Partition] = []
+        for topic in changes.topics_deleted:
+            touched += self._delete(topic)
+        for topic in changes.topics_created:
+            for index, state in enumerate(topic.partitions):
+                touched += self._follow_state(topic, index, state, now)
+        for name in changes.partitions_changed:
+            changed = image.topics[name.topic]
+            touched += self._follow_state(changed, name.partition, changed.partitions[name.partition], now)
+        for resource in changes.configs_changed:
+            self._follow_config(resource)
+        return touched
+
+    def lead_all(self, image: Image) -> None:
+        """After the start: take up the roles the image gives us."""
+        for topic in image.topics.values():
+            for partition, state in zip(self._by_name.get(topic.name, ()), topic.partitions, strict=False):
+                if partition is not None:
+                    _take_role(partition, state)
+
+    def _follow_state(self, topic: Topic, index: int, state: PartitionState, now: Now) -> list[Partition]:
+        partition = self.get(topic.name, index)
+        if partition is None:
+            if self._me not in state.replicas:
+                return []
+            partition = self._opened(topic, index, now, True, 0, {}, set())
+            self._place(topic, index, partition)
+        _take_role(partition, state)
+        return [partition]
+
+    def _follow_config(self, resource: ConfigResource) -> None:
+        if resource.type == ResourceType.TOPIC:
+            names = [resource.name] if resource.name in self._by_name else []
+        else:
+            names = sorted(self._by_name)
+        for name in names:
+            settings = self._settings_for(name)
+            for partition in self._by_name[name]:
+                if partition is not None:
+                    partition.log.settings = settings.log
+                    partition.min_in_sync_setting = settings.min_in_sync_replicas
+
+    # Placing and deleting.
+
+    def _place(self, topic: Topic, index: int, partition: Partition) -> None:
+        found = self._by_name.setdefault(topic.name, [])
+        self._by_id[topic.topic_id] = found
+        found.extend([None] * (index + 1 - len(found)))
+        found[index] = partition
+
+    def _create_directory(self, directory: str, topic_id: Uuid) -> None:
+        self._files.make_directory(directory)
+        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        self._files.write_whole(path, checkpoint.partition_metadata_text(topic_id), durable=False)
+
+    def _delete(self, topic: Topic) -> list[Partition]:
+        self._by_id.pop(topic.topic_id, None)
+        gone = [partition for partition in self._by_name.pop(topic.name, ()) if partition is not None]
+        for partition in gone:
+            partition.deleted = True
+            partition.log.close()
+            self._set_aside(str(partition.topic_partition), topic.topic_id, DELETED)
+        return gone
+
+    def _set_aside(self, directory: str, topic_id: Uuid, suffix: str) -> None:
+        """A new name at once, so that a topic of the same name can be created; the content goes in slices."""
+        renamed = f"{directory[:200]}.{topic_id.hex()}{suffix}"
+        self._files.remove_directory(renamed)
+        self._files.rename(directory, renamed)
+        self._doomed.append(renamed)
+
+    def remove_doomed(self, now: Now) -> Iterator[float]:
+        """A chore: remove set-aside directories, one a slice."""
+        while self._doomed:
+            self._files.remove_directory(self._doomed.pop())
+            yield 0.0
+
+
+def _take_role(partition: Partition, state: PartitionState) -> None:
+    partition.partition_epoch = state.partition_epoch
+    if state.leader == partition.me:
+        partition.become_leader(state.leader_epoch, state.replicas, state.isr)

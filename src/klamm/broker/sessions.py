@@ -1,0 +1,160 @@
+"""Fetch sessions (KIP-227): a client names its partitions once; later fetches speak only of what changed.
+
+The work of a fetch follows what changed, not the size of the session. Each session keeps the partitions that may have
+something to say in `active`; a partition that was looked at and had nothing leaves it, and comes back when its
+watermark, start or leader changes, or when the client moves its position.
+
+At most `slots` sessions are kept. A new one takes the place of one that nobody used for `eviction_ms`; if there is
+none, the client is served without a session, which costs it bytes and nothing else.
+"""
+
+from collections.abc import Iterable
+from random import Random
+from typing import TypeAlias
+
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import Epoch, Now, Offset, Uuid
+from klamm.partition.partition import Partition
+
+NO_SESSION = 0
+FIRST_EPOCH = 0
+FINAL_EPOCH = -1
+
+Key: TypeAlias = tuple[str | Uuid, int]
+"""How the client names a partition: topic name or topic id, and number."""
+
+
+class Position:
+    """Where one fetch, or one session, stands in one partition, and what the client was last told of it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "index",
+        "last_fetched_epoch",
+        "max_bytes",
+        "partition",
+        "told_high_watermark",
+        "told_start_offset",
+        "topic",
+    )
+
+    def __init__(
+        self,
+        topic: str | Uuid,
+        index: int,
+        fetch_offset: Offset,
+        max_bytes: int,
+        current_leader_epoch: Epoch,
+        last_fetched_epoch: Epoch,
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.partition: Partition | None = None
+        self.told_high_watermark: Offset = -1
+        self.told_start_offset: Offset = -1
+
+    @property
+    def key(self) -> Key:
+        return (self.topic, self.index)
+
+    def moved_to(self, other: "Position") -> None:
+        """The client asks for the same partition from another place."""
+        self.fetch_offset = other.fetch_offset
+        self.max_bytes = other.max_bytes
+        self.current_leader_epoch = other.current_leader_epoch
+        self.last_fetched_epoch = other.last_fetched_epoch
+
+
+class Session:
+    __slots__ = ("active", "by_id", "epoch", "id", "positions", "used_ms")
+
+    def __init__(self, identity: int, by_id: bool, now: Now) -> None:
+        self.id = identity
+        self.by_id = by_id
+        self.epoch = FIRST_EPOCH + 1
+        self.positions: dict[Key, Position] = {}
+        self.active: dict[Key, None] = {}
+        self.used_ms = now.monotonic_ms
+
+    def update(self, wanted: Iterable[Position], forgotten: Iterable[Key]) -> None:
+        for position in wanted:
+            known = self.positions.get(position.key)
+            if known is None:
+                self.positions[position.key] = position
+            else:
+                known.moved_to(position)
+            self.active[position.key] = None
+        for key in forgotten:
+            self.active.pop(key, None)
+            gone = self.positions.pop(key, None)
+            if gone is not None:
+                self.attach(gone, None)
+
+    def attach(self, position: Position, partition: Partition | None) -> None:
+        """Hear of changes of this partition from now on (a topic may have been recreated meanwhile)."""
+        if position.partition is partition:
+            return
+        if position.partition is not None and position.partition.sessions is not None:
+            position.partition.sessions.remove((self, position.key))
+        position.partition = partition
+        if partition is not None:
+            if partition.sessions is None:
+                partition.sessions = []
+            partition.sessions.append((self, position.key))
+
+    def close(self) -> None:
+        for position in self.positions.values():
+            self.attach(position, None)
+
+
+class Sessions:
+    def __init__(self, slots: int, eviction_ms: float, random: Random) -> None:
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._random = random
+        self._sessions: dict[int, Session] = {}
+        """Least recently used first."""
+
+    def open(self, by_id: bool, now: Now) -> Session | None:
+        """A new session, or None if there is no room."""
+        if len(self._sessions) >= self._slots and not self._evict(now):
+            return None
+        identity = self._random.randint(1, 2**31 - 1)
+        while identity in self._sessions:
+            identity = self._random.randint(1, 2**31 - 1)
+        session = self._sessions[identity] = Session(identity, by_id, now)
+        return session
+
+    def resume(self, identity: int, epoch: int, by_id: bool, now: Now) -> Session:
+        """The session of an incremental fetch, with its epoch moved on."""
+        session = self._sessions.get(identity)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_id != by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.epoch = 1 if epoch == 2**31 - 1 else epoch + 1
+        session.used_ms = now.monotonic_ms
+        self._sessions[identity] = self._sessions.pop(identity)
+        return session
+
+    def close(self, identity: int) -> None:
+        session = self._sessions.pop(identity, None)
+        if session is not None:
+            session.close()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def _evict(self, now: Now) -> bool:
+        oldest = next(iter(self._sessions.values()))
+        if now.monotonic_ms - oldest.used_ms < self._eviction_ms:
+            return False
+        self.close(oldest.id)
+        return True

@@ -1,0 +1,180 @@
+"""Who waits for what. A waiter is released once, by its condition or by its deadline, and never from within another.
+
+Watermark waiters stand in a queue per partition in order of offset, so moving a watermark looks only at those it
+releases. Fetches stand apart, because any change of any of their partitions may be enough. What is released is
+collected, and the node answers it when the step settles.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+from klamm.broker.answer import Applied, Changed, Committed, Later
+from klamm.ids import Now, Offset
+from klamm.partition.partition import Partition
+
+
+class Waiter:
+    """One `Later`, its place in its connection's queue, and how many conditions are still open."""
+
+    __slots__ = ("answered", "connection", "deliver", "later", "open")
+
+    def __init__(self, later: Later, connection: int, deliver: Callable[[object], None]) -> None:
+        self.later = later
+        self.connection = connection
+        self.deliver = deliver
+        self.open = 1
+        self.answered = False
+
+
+class OffsetQueue:
+    """Waiters for one growing number, smallest first."""
+
+    __slots__ = ("_heap", "_order")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Offset, int, Waiter]] = []
+        self._order = count()
+
+    def add(self, offset: Offset, waiter: Waiter) -> None:
+        heappush(self._heap, (offset, next(self._order), waiter))
+
+    def reached(self, offset: Offset) -> list[Waiter]:
+        """Waiters that now have one open condition less."""
+        heap = self._heap
+        passed = []
+        while heap and heap[0][0] <= offset:
+            passed.append(heappop(heap)[2])
+        return passed
+
+    def everybody(self) -> list[Waiter]:
+        waiters = [waiter for _, _, waiter in self._heap]
+        self._heap.clear()
+        return waiters
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+
+class Waiting:
+    def __init__(self) -> None:
+        self._committed: dict[Partition, OffsetQueue] = {}
+        self._durable: dict[Partition, OffsetQueue] = {}
+        self._applied = OffsetQueue()
+        self._fetches: dict[object, dict[Waiter, None]] = {}
+        self._deadlines: list[tuple[float, int, Waiter]] = []
+        self._order = count()
+        self._by_connection: dict[int, set[Waiter]] = {}
+        self._released: list[tuple[Waiter, bool]] = []
+
+    def add(self, waiter: Waiter, deadline_ms: float) -> None:
+        until = waiter.later.until
+        if isinstance(until, Changed):
+            for subject in until.subjects:
+                self._fetches.setdefault(subject, {})[waiter] = None
+        elif isinstance(until, Applied):
+            self._applied.add(until.offset, waiter)
+        else:
+            queues = self._committed if isinstance(until, Committed) else self._durable
+            waiter.open = len(until.targets)
+            for partition, offset in until.targets:
+                queue = queues.get(partition)
+                if queue is None:
+                    queue = queues[partition] = OffsetQueue()
+                queue.add(offset, waiter)
+        heappush(self._deadlines, (deadline_ms, next(self._order), waiter))
+        self._by_connection.setdefault(waiter.connection, set()).add(waiter)
+
+    # What happened.
+
+    def watermark_moved(self, partition: Partition) -> None:
+        self._reached(self._committed, partition, partition.high_watermark)
+
+    def became_durable(self, partition: Partition) -> None:
+        self._reached(self._durable, partition, partition.durable_end)
+
+    def changed(self, subject: object) -> None:
+        """A partition, or a fetch session that has it, is not what it was when somebody began to wait for it."""
+        fetches = self._fetches.get(subject)
+        if fetches:
+            for waiter in list(fetches):
+                until = waiter.later.until
+                assert isinstance(until, Changed)
+                if until.holds():
+                    self._release(waiter, in_time=True)
+
+    def failed(self, partition: Partition) -> None:
+        """Nothing will be committed here any more by this node: everybody hears so now, not at their deadline."""
+        for queues in (self._committed, self._durable):
+            queue = queues.pop(partition, None)
+            for waiter in queue.everybody() if queue else ():
+                self._release(waiter, in_time=False)
+
+    def applied(self, offset: Offset) -> None:
+        for waiter in self._applied.reached(offset):
+            self._release(waiter, in_time=True)
+
+    def nothing_applies_any_more(self) -> None:
+        for waiter in self._applied.everybody():
+            self._release(waiter, in_time=False)
+
+    def expire(self, now: Now) -> None:
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now.monotonic_ms:
+            self._release(heappop(deadlines)[2], in_time=False)
+
+    def connection_closed(self, connection: int) -> None:
+        for waiter in self._by_connection.pop(connection, ()):
+            self._forget(waiter)
+
+    # What follows.
+
+    def take_released(self) -> list[tuple[Waiter, bool]]:
+        """Those to be answered now, with whether their condition held, in the order they were released."""
+        released, self._released = self._released, []
+        return released
+
+    def next_deadline_ms(self) -> float | None:
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][2].answered:
+            heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
+
+    def waiting_on(self, connection: int) -> int:
+        return len(self._by_connection.get(connection, ()))
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_connection.values()))
+
+    def _reached(self, queues: dict[Partition, OffsetQueue], partition: Partition, offset: Offset) -> None:
+        queue = queues.get(partition)
+        if queue is None:
+            return
+        for waiter in queue.reached(offset):
+            waiter.open -= 1
+            if not waiter.open:
+                self._release(waiter, in_time=True)
+        if not queue:
+            del queues[partition]
+
+    def _release(self, waiter: Waiter, *, in_time: bool) -> None:
+        if waiter.answered:
+            return
+        self._forget(waiter)
+        of_connection = self._by_connection.get(waiter.connection)
+        if of_connection is not None:
+            of_connection.discard(waiter)
+            if not of_connection:
+                del self._by_connection[waiter.connection]
+        self._released.append((waiter, in_time))
+
+    def _forget(self, waiter: Waiter) -> None:
+        waiter.answered = True
+        until = waiter.later.until
+        if isinstance(until, Changed):
+            for subject in until.subjects:
+                fetches = self._fetches.get(subject)
+                if fetches is not None:
+                    fetches.pop(waiter, None)
+                    if not fetches:
+                        del self._fetches[subject]

@@ -1,0 +1,58 @@
+"""The command line. Each command is a file; it is imported when it is called, so that none pays for the others."""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from klamm import __version__
+
+COMMANDS = {
+    "broker": "run one broker in the foreground",
+}
+
+HELP = """\
+Klamm: Kafka in Python. Every Kafka client and tool can use it.
+
+usage: klamm COMMAND [OPTIONS]
+
+commands:
+{commands}
+
+  klamm COMMAND --help   what a command does, with examples
+  klamm --version        the version
+
+first steps:
+  klamm broker --dir data            a broker on 127.0.0.1:9092, its data in ./data
+  kcat -b 127.0.0.1:9092 -L          ask it what it has
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0
+    if words[0] == "--version":
+        print(f"klamm {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        print(unknown(words[0]), file=sys.stderr)
+        return 2
+    run = import_module(f"klamm.cli.{words[0]}").run
+    try:
+        return int(run(words[1:]))
+    except KeyboardInterrupt:
+        return 130
+
+
+def help_text() -> str:
+    width = max(map(len, COMMANDS))
+    return HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
+
+
+def unknown(word: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, COMMANDS, n=1)
+    hint = f" Did you mean `klamm {near[0]}`?" if near else " `klamm --help` lists the commands."
+    return f"klamm: there is no command {word!r}.{hint}"

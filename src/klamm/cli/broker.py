@@ -1,0 +1,111 @@
+"""`klamm broker`: one broker in the foreground, from options, `--set` and a server.properties file.
+
+Command-line options win over `--set`, which wins over the file. What is wrong with the settings is said in whole, one
+line a problem, and nothing is started.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from klamm.config import BrokerConfig, ConfigError, parse_properties
+
+DESCRIPTION = """\
+Run one broker in the foreground. It prints one line when it takes connections; Ctrl-C or SIGTERM stops it cleanly.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm broker --dir data
+      a broker on 127.0.0.1:9092; topics and records stay in ./data
+  klamm broker --id 1 --listen 127.0.0.1:9192 --rack R1 --dir data-1 --set num.partitions=6
+      Kafka's own setting names work with --set
+  klamm broker --config server.properties
+      a Kafka configuration file; settings that mean nothing here are named, unknown ones refused
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        config = _config(options)
+    except ConfigError as error:
+        print(f"klamm broker: cannot start:\n{_indented(str(error))}", file=sys.stderr)
+        return 2
+    from klamm.runtime.process import CannotStart, run_broker
+
+    try:
+        run_broker(config)
+    except CannotStart as error:
+        print(f"klamm broker: cannot start: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="klamm broker",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--id", type=int, metavar="N", help="the broker's id (node.id), 0 unless told otherwise")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where to take connections, 127.0.0.1:9092 by default")
+    parser.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told to connect to; else --listen")
+    parser.add_argument("--dir", metavar="DIR", help="the data directory (log.dirs); made if it is not there")
+    parser.add_argument("--rack", metavar="RACK", help="the rack this broker stands in (broker.rack)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any of Kafka's broker settings; may be repeated",
+    )
+    parser.add_argument("--config", metavar="FILE", help="a Kafka server.properties file")
+    return parser
+
+
+def _config(options: argparse.Namespace) -> BrokerConfig:
+    pairs = []
+    if options.config:
+        try:
+            pairs = parse_properties(Path(options.config).read_text(encoding="utf-8", errors="replace"))
+        except OSError as error:
+            raise ConfigError([f"cannot read {options.config}: {error.strerror}"]) from error
+    return BrokerConfig.from_properties(pairs, _overrides(options, {key for key, _, _ in pairs}))
+
+
+def _overrides(options: argparse.Namespace, in_file: set[str]) -> dict[str, str]:
+    overrides = {}
+    for pair in options.set:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError([f"--set {pair}: expected KEY=VALUE, as in --set num.partitions=6"])
+        overrides[key.strip()] = value.strip()
+    if options.id is not None:
+        overrides["node.id"] = str(options.id)
+    elif not in_file & {"node.id", "broker.id"} and "node.id" not in overrides:
+        overrides["node.id"] = "0"
+    if options.listen:
+        overrides["listeners"] = f"PLAINTEXT://{_address('--listen', options.listen)}"
+    elif "listeners" not in in_file and "listeners" not in overrides:
+        overrides["listeners"] = "PLAINTEXT://127.0.0.1:9092"
+    if options.advertise:
+        overrides["advertised.listeners"] = f"PLAINTEXT://{_address('--advertise', options.advertise)}"
+    if options.dir:
+        overrides["log.dirs"] = options.dir
+    if options.rack:
+        overrides["broker.rack"] = options.rack
+    return overrides
+
+
+def _address(option: str, text: str) -> str:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ConfigError([f"{option} {text}: expected HOST:PORT, as in 127.0.0.1:9092"])
+    return f"{host}:{port}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

@@ -1,0 +1,1 @@
+"""Decisions about the cluster: brokers, topics, placement, settings, producer ids."""

@@ -1,0 +1,138 @@
+"""Settings of topics, of one broker, and of all brokers, altered while the cluster runs.
+
+A resource's changes are judged together and granted or refused together; `klamm.config` says what is allowed. For
+brokers that is checked against this node's own file, which in a cluster run as one is everybody's.
+
+Left out: log levels, and the settings of groups and client metrics, which come with those.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from klamm.config import (
+    BrokerConfig,
+    Scope,
+    alterations,
+    replacement,
+    validate_broker_configs,
+    validate_topic_configs,
+)
+from klamm.controller.wishes import ConfigChanges, ConfigReplacement, ConfigResult
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import BrokerId
+from klamm.machine import Decision
+from klamm.metadata.image import ConfigResource, Image, ResourceType
+from klamm.metadata.records import ConfigRecord, MetadataRecord
+
+# A string of a record is no longer than that.
+MAX_VALUE_BYTES = 32_767
+
+Wish = TypeVar("Wish", ConfigChanges, ConfigReplacement)
+Settings = Mapping[str, str | None]
+
+
+class Configs:
+    def __init__(self, node_id: BrokerId, config: BrokerConfig) -> None:
+        self._node_id = node_id
+        self._config = config
+
+    def checked_for_creation(self, image: Image, pairs: Sequence[tuple[str, str | None]]) -> list[tuple[str, str]]:
+        """The settings of a topic that is about to be."""
+        if not pairs:
+            return []
+        wanted = dict(pairs)
+        validate_topic_configs(self._effective(image), wanted)
+        _check_sizes(wanted)
+        return [(name, value) for name, value in wanted.items() if value is not None]
+
+    def alter(
+        self, image: Image, wishes: Sequence[ConfigChanges], *, validate_only: bool = False
+    ) -> Decision[MetadataRecord, list[ConfigResult]]:
+        """Operations on single settings; what they do not name stays."""
+
+        def after(wish: ConfigChanges, current: Mapping[str, str]) -> Settings:
+            return alterations(Scope(wish.resource.type), current, wish.changes)
+
+        return self._decide(image, wishes, after, validate_only)
+
+    def replace(
+        self, image: Image, wishes: Sequence[ConfigReplacement], *, validate_only: bool = False
+    ) -> Decision[MetadataRecord, list[ConfigResult]]:
+        """All settings of a resource; what is not named goes back to its default."""
+
+        def after(wish: ConfigReplacement, current: Mapping[str, str]) -> Settings:
+            return {**dict.fromkeys(current), **replacement(wish.values)}
+
+        return self._decide(image, wishes, after, validate_only)
+
+    def _decide(
+        self,
+        image: Image,
+        wishes: Sequence[Wish],
+        after: Callable[[Wish, Mapping[str, str]], Settings],
+        validate_only: bool,
+    ) -> Decision[MetadataRecord, list[ConfigResult]]:
+        times = Counter(wish.resource for wish in wishes)
+        records: list[MetadataRecord] = []
+        results: list[ConfigResult] = []
+        for wish in wishes:
+            result = ConfigResult(wish.resource)
+            try:
+                if times[wish.resource] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                _check_exists(image, wish.resource)
+                current = image.config_of(wish.resource)
+                altered = after(wish, current)
+                self._check(image, wish.resource, {**current, **altered})
+                records += _records(wish.resource, current, altered)
+            except KafkaError as refused:
+                result.error, result.message = refused.code, refused.message
+            results.append(result)
+        return Decision(results, [] if validate_only else records)
+
+    def _check(self, image: Image, resource: ConfigResource, settings: Settings) -> None:
+        kept = {name: value for name, value in settings.items() if value is not None}
+        if resource.type == ResourceType.TOPIC:
+            validate_topic_configs(self._effective(image), kept)
+        else:
+            validate_broker_configs(self._effective(image), kept, per_broker=bool(resource.name))
+        _check_sizes(kept)
+
+    def _effective(self, image: Image) -> BrokerConfig:
+        """This node's configuration under what the cluster has altered of it."""
+        own = image.config_of(ConfigResource(ResourceType.BROKER, str(self._node_id)))
+        everybodys = image.config_of(ConfigResource(ResourceType.BROKER, ""))
+        return self._config.with_dynamic(own, everybodys) if own or everybodys else self._config
+
+
+def _records(resource: ConfigResource, current: Mapping[str, str], altered: Settings) -> list[MetadataRecord]:
+    """One for each setting that is different. Of brokers also for those that are not: setting a password again makes
+    them read the file behind it anew (KAFKA-14136)."""
+    return [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+        for name, value in altered.items()
+        if value != current.get(name) or (resource.type == ResourceType.BROKER and name in current)
+    ]
+
+
+def _check_sizes(settings: Settings) -> None:
+    for name, value in settings.items():
+        if value is not None and len(value.encode()) > MAX_VALUE_BYTES:
+            reason = f"The value of {name} is over {MAX_VALUE_BYTES} bytes long."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _check_exists(image: Image, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC:
+        if not resource.name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topics have no common default: name one.")
+        if resource.name not in image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    elif resource.type == ResourceType.BROKER:
+        if resource.name and not (resource.name.isascii() and resource.name.isdigit()):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is not the id of a broker.")
+        if resource.name and int(resource.name) not in image.brokers:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {resource.name} is not registered.")
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type}")

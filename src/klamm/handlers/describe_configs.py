@@ -1,0 +1,75 @@
+"""DescribeConfigs (1-4): every setting of topics and brokers, with its value, where that comes from, and its synonyms.
+
+All settings are told, set or not: tools read them, change one and write them back. The broker without a name is the
+cluster-wide default. Left out: groups, client metrics and broker loggers, which have no settings here.
+"""
+
+from klamm.broker.answer import Answer, Reply
+from klamm.broker.call import Call
+from klamm.config import ConfigEntry, describe_all_brokers, describe_broker, describe_topic
+from klamm.controller.names import topic_name_problem
+from klamm.errors import ErrorCode, KafkaError
+from klamm.metadata.image import ResourceType
+from klamm.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+def handle(request: DescribeConfigsRequest, call: Call) -> Answer:
+    return Reply(DescribeConfigsResponse(results=[_result(each, request, call) for each in request.resources]))
+
+
+def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+    )
+    try:
+        result.configs = [_told(entry, request) for entry in _entries(resource, call)]
+    except KafkaError as error:
+        result.error_code = error.code
+        result.error_message = error.message
+    return result
+
+
+def _entries(resource: DescribeConfigsResource, call: Call) -> list[ConfigEntry]:
+    name, keys = resource.resource_name, resource.configuration_keys
+    broker = call.broker
+    if resource.resource_type == ResourceType.TOPIC:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if name not in broker.image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return describe_topic(broker.config, broker.image.topic_config(name), keys)
+    if resource.resource_type == ResourceType.BROKER:
+        if name == "":
+            return describe_all_brokers(broker.config, keys)
+        if name == str(broker.node_id):
+            return describe_broker(broker.config, keys)
+        if not name.isdigit():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}, ask broker {name} itself")
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no settings here")
+
+
+def _told(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    told = DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.is_sensitive,
+        synonyms=[],
+        config_type=entry.kind,
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+    if request.include_synonyms:
+        told.synonyms = [
+            DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in entry.synonyms
+        ]
+    return told

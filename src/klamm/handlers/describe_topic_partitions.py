@@ -1,0 +1,79 @@
+"""DescribeTopicPartitions (0): topics partition by partition, in pages, with the eligible leader replicas.
+
+Without names it describes all topics. The answer holds at most `response_partition_limit` partitions (and at most our
+own limit); `next_cursor` says where to go on.
+"""
+
+from klamm.broker.answer import Answer, Reply
+from klamm.broker.call import Call
+from klamm.broker.topics import offline_replicas, partition_error
+from klamm.controller.names import topic_name_problem
+from klamm.errors import ErrorCode
+from klamm.handlers.operations import ON_TOPIC
+from klamm.metadata.image import Topic
+from klamm.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+MOST_PARTITIONS = 2000
+
+
+def handle(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
+    image = call.broker.image
+    names = sorted({topic.name for topic in request.topics}) if request.topics else list(image.topics)
+    cursor = request.cursor
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    room = max(1, min(request.response_partition_limit, MOST_PARTITIONS))
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in names:
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        topic = image.topics.get(name)
+        if topic is None:
+            response.topics.append(_missing(name))
+            continue
+        described = _described(topic, max(0, first), room, call)
+        response.topics.append(described)
+        room -= len(described.partitions)
+        reached = max(0, first) + len(described.partitions)
+        if reached < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=reached)
+            break
+        if room == 0 and name != names[-1]:
+            response.next_cursor = Cursor(topic_name=names[names.index(name) + 1], partition_index=0)
+            break
+    return Reply(response)
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    invalid = topic_name_problem(name) is not None
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+def _described(topic: Topic, first: int, room: int, call: Call) -> DescribeTopicPartitionsResponseTopic:
+    image = call.broker.image
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in call.broker.internal_topics,
+        topic_authorized_operations=ON_TOPIC,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                error_code=partition_error(state, image),
+                partition_index=index,
+                leader_id=state.leader,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=list(state.replicas),
+                isr_nodes=list(state.isr),
+                eligible_leader_replicas=list(state.elr),
+                last_known_elr=list(state.last_known_elr),
+                offline_replicas=offline_replicas(state, image),
+            )
+            for index, state in list(enumerate(topic.partitions))[first : first + room]
+        ],
+    )

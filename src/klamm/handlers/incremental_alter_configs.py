@@ -1,0 +1,40 @@
+"""IncrementalAlterConfigs (0-1): set, delete, append to or subtract from single settings of topics and brokers."""
+
+from klamm.broker.answer import Answer
+from klamm.broker.call import Call
+from klamm.config import Change
+from klamm.controller.wishes import ConfigChanges, ConfigResult
+from klamm.handlers.alter_configs import WAITING_MS
+from klamm.handlers.committing import when_committed
+from klamm.metadata.image import ConfigResource
+from klamm.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def handle(request: IncrementalAlterConfigsRequest, call: Call) -> Answer:
+    wishes = [
+        ConfigChanges(
+            ConfigResource(each.resource_type, each.resource_name),
+            [Change(setting.name, setting.config_operation, setting.value) for setting in each.configs],
+        )
+        for each in request.resources
+    ]
+    decision = call.broker.controller.incremental_alter_configs(wishes, validate_only=request.validate_only)
+    return when_committed(call, decision, WAITING_MS, _response)
+
+
+def _response(outcome: list[ConfigResult]) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=each.error,
+                error_message=each.message,
+                resource_type=each.resource.type,
+                resource_name=each.resource.name,
+            )
+            for each in outcome
+        ]
+    )

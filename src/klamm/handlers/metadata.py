@@ -1,0 +1,112 @@
+"""Metadata (0-13): which brokers there are, who leads which partition, and topics created on the way.
+
+Topics null means all, an empty list none; in version 0 an empty list is all. From 12 on a topic may be asked for by id
+alone. A name that does not exist is created where that is allowed (`auto.create.topics.enable`, the client's flag), and
+answered with UNKNOWN_TOPIC_OR_PARTITION until it is there: clients ask again.
+
+`controller_id` is this broker: every broker takes admin requests.
+"""
+
+from klamm.broker.answer import Answer, Reply
+from klamm.broker.call import Call
+from klamm.broker.topics import offline_replicas, partition_error
+from klamm.controller.names import topic_name_problem
+from klamm.errors import ErrorCode
+from klamm.handlers.operations import ON_CLUSTER, ON_TOPIC
+from klamm.ids import ZERO_UUID, Uuid
+from klamm.metadata.image import PartitionState, Topic
+from klamm.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+FIRST_VERSION_WITH_CREATION_FLAG = 4
+FIRST_VERSION_BY_ID = 12
+
+
+def handle(request: MetadataRequest, call: Call) -> Answer:
+    broker = call.broker
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=each.broker_id, host=endpoint.host, port=endpoint.port, rack=each.rack)
+            for each, endpoint in broker.known_brokers()
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.controller_id(),
+        topics=_topics(request, call),
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ON_CLUSTER
+    if request.include_topic_authorized_operations:
+        for topic in response.topics:
+            if not topic.error_code:
+                topic.topic_authorized_operations = ON_TOPIC
+    return Reply(response)
+
+
+def _topics(request: MetadataRequest, call: Call) -> list[MetadataResponseTopic]:
+    image = call.broker.image
+    if request.topics is None or (call.version == 0 and not request.topics):
+        return [_described(topic, call) for topic in image.topics.values()]
+    answers: dict[str | Uuid, MetadataResponseTopic] = {}
+    missing = []
+    for wanted in request.topics:
+        by_id = wanted.topic_id != ZERO_UUID
+        if by_id and (wanted.name is not None or call.version < FIRST_VERSION_BY_ID):
+            code = ErrorCode.INVALID_REQUEST
+            answers[wanted.topic_id] = MetadataResponseTopic(
+                error_code=code, name=wanted.name or "", topic_id=ZERO_UUID
+            )
+        elif by_id:
+            answers[wanted.topic_id] = _by_id(wanted, call)
+        else:
+            name = wanted.name or ""
+            topic = image.topics.get(name)
+            if topic is None:
+                missing.append(name)
+                answers[name] = _missing(name)
+            else:
+                answers[name] = _described(topic, call)
+    if missing and (request.allow_auto_topic_creation or call.version < FIRST_VERSION_WITH_CREATION_FLAG):
+        for name, code in call.broker.create_automatically(missing, call.now).items():
+            answers[name].error_code = code
+    return list(answers.values())
+
+
+def _by_id(wanted: MetadataRequestTopic, call: Call) -> MetadataResponseTopic:
+    topic = call.broker.image.topic_with_id(wanted.topic_id)
+    if topic is None:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+    return _described(topic, call)
+
+
+def _missing(name: str) -> MetadataResponseTopic:
+    invalid = topic_name_problem(name) is not None
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return MetadataResponseTopic(error_code=code, name=name)
+
+
+def _described(topic: Topic, call: Call) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in call.broker.internal_topics,
+        partitions=[_partition(index, state, call) for index, state in enumerate(topic.partitions)],
+    )
+
+
+def _partition(index: int, state: PartitionState, call: Call) -> MetadataResponsePartition:
+    image = call.broker.image
+    return MetadataResponsePartition(
+        error_code=partition_error(state, image),
+        partition_index=index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=offline_replicas(state, image),
+    )

@@ -1,0 +1,152 @@
+"""Produce (3-13): append batches, and answer as far as the client wants to wait.
+
+acks=0 gets no answer at all; an error closes the connection, which is all such a client can notice. acks=1 waits for
+this broker's log, acks=all for the high watermark. Up to version 12 topics have names, from 13 on ids. Batches travel
+untouched: what `records/batch.py` checks is the header and the checksum.
+
+Left out: transactional batches (they come with the transaction coordinator) are refused.
+"""
+
+from collections.abc import Callable
+
+from klamm.broker.answer import Answer, Committed, Durable, Later, Reply, Silence
+from klamm.broker.call import Call
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import Now, Offset
+from klamm.log.log import RefusedRecords
+from klamm.partition.partition import Partition
+from klamm.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+ALL = -1
+FIRST_VERSION_WITH_IDS = 13
+
+
+def handle(request: ProduceRequest, call: Call) -> Answer:
+    acks = request.acks
+    if acks not in (ALL, 0, 1):
+        return Reply(_refused(request, ErrorCode.INVALID_REQUIRED_ACKS))
+    written: list[_Written] = []
+    response = ProduceResponse(responses=[_append_topic(topic, acks, call, written) for topic in request.topic_data])
+    if acks == 0:
+        return Silence(close=_any_error(response))
+    if acks == 1:
+        waiting = [each for each in written if each.partition.durable_end < each.end]
+        condition: type[Committed | Durable] = Durable
+    else:
+        waiting = [each for each in written if each.partition.high_watermark < each.end]
+        condition = Committed
+    if not waiting:
+        return Reply(response)
+    return Later(
+        until=condition([(each.partition, each.end) for each in waiting]),
+        deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
+        then=_when_known(response, waiting, condition),
+    )
+
+
+class _Written:
+    """A batch in the log that is not yet as safe as its producer wants it."""
+
+    __slots__ = ("answer", "end", "partition")
+
+    def __init__(self, partition: Partition, end: Offset, answer: PartitionProduceResponse) -> None:
+        self.partition = partition
+        self.end = end
+        self.answer = answer
+
+
+def _append_topic(topic: TopicProduceData, acks: int, call: Call, written: list[_Written]) -> TopicProduceResponse:
+    partitions = call.broker.partitions
+    now = call.now
+    if call.version >= FIRST_VERSION_WITH_IDS:
+        found = partitions.by_id(topic.topic_id)
+        missing = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        found = partitions.by_name(topic.name)
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answers = []
+    for data in topic.partition_data:
+        index = data.index
+        partition = found[index] if found is not None and 0 <= index < len(found) else None
+        if partition is None:
+            error = missing if found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            answers.append(_failed(index, error, None))
+            continue
+        answers.append(_append(partition, index, data.records, acks, now, written))
+    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+
+
+def _append(
+    partition: Partition, index: int, records: memoryview | None, acks: int, now: Now, written: list[_Written]
+) -> PartitionProduceResponse:
+    try:
+        if records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+        appended = partition.append(records, acks, now)
+    except RefusedRecords as refused:
+        answer = _failed(index, refused.code, refused.message)
+        answer.record_errors = [BatchIndexAndErrorMessage(*each) for each in refused.errors]
+        return answer
+    except KafkaError as error:
+        return _failed(index, error.code, error.message)
+    answer = PartitionProduceResponse(
+        index=index,
+        error_code=0,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.append_time_ms,
+        log_start_offset=partition.log.start_offset,
+    )
+    written.append(_Written(partition, appended.last_offset + 1, answer))
+    return answer
+
+
+def _when_known(
+    response: ProduceResponse, waiting: list[_Written], condition: type[Committed | Durable]
+) -> Callable[[Now, bool], ProduceResponse]:
+    def then(now: Now, in_time: bool) -> ProduceResponse:
+        for each in waiting:
+            partition = each.partition
+            reached = partition.high_watermark if condition is Committed else partition.durable_end
+            if partition.failure is not None:
+                _fail(each.answer, ErrorCode.KAFKA_STORAGE_ERROR, partition.failure)
+            elif reached < each.end:
+                _fail(each.answer, ErrorCode.REQUEST_TIMED_OUT, None)
+        return response
+
+    return then
+
+
+def _fail(answer: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
+    answer.error_code = code
+    answer.error_message = message
+    answer.base_offset = -1
+
+
+def _failed(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1, error_message=message
+    )
+
+
+def _refused(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_failed(data.index, code, None) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _any_error(response: ProduceResponse) -> bool:
+    return any(answer.error_code for topic in response.responses for answer in topic.partition_responses)

@@ -1,0 +1,74 @@
+"""What the log needs from a disk. `runtime/files.py` is the real one, tests and the simulator have their own.
+
+A `File` is a name until it is used; appending to it, even nothing, makes it exist. Appends and truncations reach the
+page cache; `flush` brings them to the disk. What a crash may leave of the rest:
+
+- of each file by itself, the bytes that were flushed and any part of what was appended or cut since, perhaps torn;
+- of all names (creations, renames, removals), those changed before the last flush, and of the later ones the first
+  few, in their order. Journaling file systems keep that order, and commit names together with bytes flushed after
+  them.
+
+Paths are relative to the data directory, with "/" between the parts. Every failure is a `DiskFailed`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from klamm.ids import Bytes
+
+
+class DiskFailed(Exception):  # noqa: N818
+    """The disk refused: an EIO, a file system gone read-only, a failed fsync."""
+
+    def __init__(self, message: str, errno: int = 0) -> None:
+        super().__init__(message)
+        self.errno = errno
+
+
+class DiskFull(DiskFailed):
+    """No space left. Nothing was written."""
+
+
+class Space(NamedTuple):
+    """Of the file system that holds the data directory."""
+
+    total_bytes: int
+    free_bytes: int
+
+
+class Region(Protocol):
+    """Bytes of a file that can be sent. They stay readable when the file is renamed or removed meanwhile."""
+
+    def __len__(self) -> int: ...
+    def __bytes__(self) -> bytes: ...
+
+
+class File(Protocol):
+    path: str
+    size: int
+    """Kept current by every call; 0 for a file that does not exist yet."""
+
+    def append(self, data: Bytes, /) -> None: ...
+    def read(self, position: int, length: int, /) -> bytes:
+        """Fewer bytes than asked for only where the file ends."""
+        ...
+
+    def truncate(self, size: int, /) -> None: ...
+    def region(self, position: int, length: int, /) -> Region: ...
+    def close(self) -> None: ...
+    def remove(self) -> None: ...
+    def rename(self, new_path: str, /) -> None: ...
+
+
+class Files(Protocol):
+    def file(self, path: str, /) -> File: ...
+    def exists(self, path: str, /) -> bool: ...
+    def listing(self, path: str, /) -> list[str]: ...
+    def make_directory(self, path: str, /) -> None: ...
+    def remove_directory(self, path: str, /) -> None: ...
+    def rename(self, old: str, new: str, /) -> None: ...
+    def remove(self, path: str, /) -> None: ...
+    def read_whole(self, path: str, /) -> bytes: ...
+    def write_whole(self, path: str, data: bytes, /, *, durable: bool = True) -> None: ...
+    def flush(self, files: Sequence[File], /) -> None: ...
+    def space(self) -> Space: ...

@@ -1,0 +1,176 @@
+"""The sparse indexes of one segment, in Kafka's formats.
+
+`.index` holds (relative offset, position) of some batches: the batch at `position` ends with that offset. `.timeindex`
+holds (timestamp, relative offset): no record up to and including that offset is younger than the timestamp, and the
+batch that ends with that offset has it. Both only grow, both are trimmed, and entries are at least
+`index.interval.bytes` of log apart.
+
+New entries wait in memory until there are enough of them for one write; a crash loses nothing, because recovery
+rebuilds the indexes of whatever was not flushed. What a file claims is not believed before the log has confirmed it:
+`segment.py` reads the header at the position. An index without entries is no file.
+"""
+
+from bisect import bisect_right
+from struct import Struct
+from typing import ClassVar, NamedTuple
+
+from klamm.log.files import File, Files
+
+PENDING_ENTRIES = 64
+# An index is searched by single reads until so few entries are left; those are read at once.
+SEARCHED_AT_ONCE = 512
+
+
+class Indexed(NamedTuple):
+    offset: int
+    position: int
+
+
+class Timed(NamedTuple):
+    timestamp: int
+    offset: int
+
+
+class Entries:
+    """Pairs of numbers of a fixed width: those on disk, and behind them those that wait in memory."""
+
+    __slots__ = ("_pending", "_written", "base_offset", "count", "file")
+
+    pair: ClassVar[Struct]
+
+    def __init__(self, files: Files, path: str, base_offset: int) -> None:
+        self.file: File = files.file(path)
+        self.base_offset = base_offset
+        self._pending = bytearray()
+        self._written = self.count = self.file.size // self.pair.size
+
+    @property
+    def size_bytes(self) -> int:
+        return self.count * self.pair.size
+
+    @property
+    def is_torn(self) -> bool:
+        return self.file.size % self.pair.size != 0
+
+    def write_pending(self) -> None:
+        if self._pending:
+            self.file.append(self._pending)
+            self._pending = bytearray()
+            self._written = self.count
+
+    def reset(self) -> None:
+        """Forget everything, also what is not a whole entry."""
+        if self.file.size:
+            self.file.truncate(0)
+        self._pending = bytearray()
+        self._written = self.count = 0
+
+    def _append(self, first: int, second: int) -> None:
+        self._pending += self.pair.pack(first, second)
+        self.count += 1
+        if self.count - self._written >= PENDING_ENTRIES:
+            self.write_pending()
+
+    def _entry(self, number: int) -> tuple[int, int]:
+        first, second = self.pair.unpack(self._chunk(number, number + 1))
+        return first, second
+
+    def _search(self, target: int, field: int) -> int:
+        """How many entries have this field, which must grow, at or below the target."""
+        low, high = 0, self.count
+        while high - low > SEARCHED_AT_ONCE:
+            middle = (low + high) // 2
+            if self._entry(middle)[field] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        chunk = self._chunk(low, high)
+        size, unpack = self.pair.size, self.pair.unpack_from
+        return low + bisect_right(range(high - low), target, key=lambda number: unpack(chunk, number * size)[field])
+
+    def _keep(self, count: int) -> None:
+        """Forget all entries but the first few."""
+        if count >= self.count:
+            return
+        if count < self._written:
+            self.file.truncate(count * self.pair.size)
+            self._written = count
+        del self._pending[(count - self._written) * self.pair.size :]
+        self.count = count
+
+    def _chunk(self, low: int, high: int) -> bytes:
+        size = self.pair.size
+        if low >= self._written:
+            return bytes(self._pending[(low - self._written) * size : (high - self._written) * size])
+        chunk = self.file.read(low * size, (min(high, self._written) - low) * size)
+        if high > self._written:
+            chunk += self._pending[: (high - self._written) * size]
+        return chunk
+
+
+class OffsetIndex(Entries):
+    __slots__ = ()
+
+    pair = Struct(">ii")
+
+    def append(self, last_offset: int, position: int) -> None:
+        self._append(last_offset - self.base_offset, position)
+
+    def at_or_before(self, offset: int) -> Indexed | None:
+        """The last entry whose batch ends at or before the offset."""
+        return self._numbered(self._search(offset - self.base_offset, 0))
+
+    def at_or_before_position(self, position: int) -> Indexed | None:
+        return self._numbered(self._search(position, 1))
+
+    def last(self) -> Indexed | None:
+        return self._numbered(self.count)
+
+    def truncate(self, offset: int) -> None:
+        """Keep the entries of batches that end before the offset."""
+        self._keep(self._search(offset - self.base_offset - 1, 0))
+
+    def _numbered(self, number: int) -> Indexed | None:
+        if number == 0:
+            return None
+        relative, position = self._entry(number - 1)
+        return Indexed(self.base_offset + relative, position)
+
+
+class TimeIndex(Entries):
+    __slots__ = ("_last",)
+
+    pair = Struct(">qi")
+
+    def __init__(self, files: Files, path: str, base_offset: int) -> None:
+        super().__init__(files, path, base_offset)
+        self._last = self._numbered(self.count)
+
+    def maybe_append(self, timestamp: int, last_offset: int) -> bool:
+        """An entry says something only if it is younger than the one before."""
+        if timestamp <= (self._last.timestamp if self._last is not None else -1):
+            return False
+        self._append(timestamp, last_offset - self.base_offset)
+        self._last = Timed(timestamp, last_offset)
+        return True
+
+    def at_or_before(self, timestamp: int) -> Timed | None:
+        return self._numbered(self._search(timestamp, 0))
+
+    def last(self) -> Timed | None:
+        return self._last
+
+    def truncate(self, offset: int) -> None:
+        """Keep the entries of batches that end before the offset."""
+        self._keep(self._search(offset - self.base_offset - 1, 1))
+        self._last = self._numbered(self.count)
+
+    def reset(self) -> None:
+        super().reset()
+        self._last = None
+
+    def _numbered(self, number: int) -> Timed | None:
+        if number == 0:
+            return None
+        timestamp, relative = self._entry(number - 1)
+        return Timed(timestamp, self.base_offset + relative)

@@ -1,0 +1,27 @@
+"""The names of a log's files. They are Kafka's: twenty digits of a base offset, and what the file is.
+
+A segment is `.log` with `.index` and `.timeindex`; `.snapshot` is the producers' state before its base offset. While
+compaction replaces segments its files end in `.cleaned`, then in `.swap`. A file that ends in `.deleted` is gone, only
+its bytes may still be on their way to a reader.
+"""
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+SNAPSHOT = ".snapshot"
+
+CLEANED = ".cleaned"
+SWAP = ".swap"
+DELETED = ".deleted"
+
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+
+def file_name(offset: int, kind: str) -> str:
+    return f"{offset:020d}{kind}"
+
+
+def offset_of(name: str, kind: str) -> int | None:
+    """The offset in a name of this kind; None for any other name."""
+    digits = name[:20]
+    return int(digits) if name[20:] == kind and digits.isdecimal() and digits.isascii() else None

@@ -1,0 +1,169 @@
+"""What a log knows about its idempotent producers, and its judgement of what they send.
+
+For every producer id the log remembers the last five batches, as many as a producer may have in flight. A batch that
+repeats one of them is a retry, and gets the answer of the first time. Any other must continue the sequence, or begin
+at 0 in a newer epoch; a producer that is unknown here, because it is new or all it wrote is gone, may begin anywhere.
+A batch of an older epoch comes from a zombie.
+
+The judgement changes nothing; `note` does, once the batch is in the log, and replaying the log notes the same batches
+again. A transaction is open from its first batch to its marker; who keeps readers from it asks `first_open_offset`.
+"""
+
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import NO_EPOCH, NO_OFFSET, Epoch, Offset, ProducerId
+from klamm.records.batch import MAX_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
+
+REMEMBERED_BATCHES = 5
+
+
+class Remembered:
+    """One batch of a producer: the last sequence and offset in it, how many offsets come before, and its time."""
+
+    __slots__ = ("last_offset", "last_sequence", "offset_delta", "timestamp")
+
+    def __init__(self, last_sequence: int, last_offset: Offset, offset_delta: int, timestamp: int) -> None:
+        self.last_sequence = last_sequence
+        self.last_offset = last_offset
+        self.offset_delta = offset_delta
+        self.timestamp = timestamp
+
+    @property
+    def base_offset(self) -> Offset:
+        return self.last_offset - self.offset_delta
+
+    @property
+    def base_sequence(self) -> int:
+        return self.last_sequence - self.offset_delta & MAX_SEQUENCE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Remembered) and self._fields() == other._fields()
+
+    def _fields(self) -> tuple[int, int, int, int]:
+        return self.last_sequence, self.last_offset, self.offset_delta, self.timestamp
+
+    def __repr__(self) -> str:
+        return f"<{self.base_offset}..{self.last_offset} sequence={self.base_sequence}..{self.last_sequence}>"
+
+
+class ProducerState:
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "open_since", "seen_ms")
+
+    def __init__(self, epoch: Epoch) -> None:
+        self.epoch = epoch
+        self.batches: list[Remembered] = []
+        self.coordinator_epoch: Epoch = NO_EPOCH
+        self.last_timestamp = NO_TIMESTAMP
+        self.open_since: Offset = NO_OFFSET
+        """Where its open transaction began."""
+        self.seen_ms = 0
+        """By our clock. Kafka forgets producers by the time in their records, which may be years ago."""
+
+    @property
+    def next_sequence(self) -> int:
+        return self.batches[-1].last_sequence + 1 & MAX_SEQUENCE if self.batches else 0
+
+    def __repr__(self) -> str:
+        transaction = f" open since {self.open_since}" if self.open_since >= 0 else ""
+        return f"<producer epoch={self.epoch} {self.batches}{transaction}>"
+
+
+class ProducerStates:
+    __slots__ = ("_states",)
+
+    def __init__(self) -> None:
+        self._states: dict[ProducerId, ProducerState] = {}
+
+    def judge(self, batch: Batch) -> Remembered | None:
+        """None: append it. Or the batch that this one repeats. Or KafkaError: it must not be appended."""
+        state = self._states.get(batch.producer_id)
+        if state is None:
+            return None
+        epoch, sequence = batch.producer_epoch, batch.base_sequence
+        if epoch == state.epoch:
+            if sequence != state.next_sequence:
+                for remembered in state.batches:
+                    if remembered.base_sequence == sequence and remembered.offset_delta == batch.last_offset_delta:
+                        return remembered
+                raise _out_of_order(batch, f"{state.next_sequence} was expected")
+        elif epoch < state.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {batch.producer_id} has epoch {state.epoch} by now, not {epoch}",
+            )
+        elif sequence != 0:
+            raise _out_of_order(batch, f"a new epoch begins with 0, after epoch {state.epoch}")
+        if state.open_since >= 0 and not batch.is_transactional:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"producer {batch.producer_id} has a transaction open")
+        return None
+
+    def note(self, batch: Batch, base_offset: Offset, max_timestamp: int, now_ms: int) -> None:
+        """The batch, which is not a marker, is in the log at this offset."""
+        state = self._of(batch, now_ms)
+        delta = batch.last_offset_delta
+        batches = state.batches
+        if len(batches) == REMEMBERED_BATCHES:
+            del batches[0]
+        batches.append(Remembered(batch.last_sequence, base_offset + delta, delta, max_timestamp))
+        state.last_timestamp = max_timestamp
+        if batch.attributes & TRANSACTIONAL_BIT and state.open_since < 0:
+            state.open_since = base_offset
+
+    def note_marker(self, batch: Batch, coordinator_epoch: Epoch, now_ms: int) -> None:
+        """The end of a transaction is in the log."""
+        state = self._of(batch, now_ms)
+        state.coordinator_epoch = coordinator_epoch
+        state.open_since = NO_OFFSET
+        state.last_timestamp = batch.max_timestamp
+
+    def expire(self, now_ms: int, after_ms: int) -> int:
+        """Forget producers that have been silent so long and have nothing open; returns how many."""
+        silent = [
+            producer_id
+            for producer_id, state in self._states.items()
+            if now_ms - state.seen_ms >= after_ms and state.open_since < 0
+        ]
+        for producer_id in silent:
+            del self._states[producer_id]
+        return len(silent)
+
+    def first_open_offset(self) -> Offset | None:
+        """Where the oldest open transaction began."""
+        return min((state.open_since for state in self._states.values() if state.open_since >= 0), default=None)
+
+    def last_offsets(self) -> dict[ProducerId, Offset]:
+        """The last batch of each producer, which compaction keeps, if only as an empty one."""
+        return {
+            producer_id: state.batches[-1].last_offset for producer_id, state in self._states.items() if state.batches
+        }
+
+    def get(self, producer_id: ProducerId) -> ProducerState | None:
+        return self._states.get(producer_id)
+
+    def items(self) -> list[tuple[ProducerId, ProducerState]]:
+        return sorted(self._states.items())
+
+    def put(self, producer_id: ProducerId, state: ProducerState) -> None:
+        self._states[producer_id] = state
+
+    def clear(self) -> None:
+        self._states.clear()
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def _of(self, batch: Batch, now_ms: int) -> ProducerState:
+        state = self._states.get(batch.producer_id)
+        if state is None:
+            state = self._states[batch.producer_id] = ProducerState(batch.producer_epoch)
+        elif batch.producer_epoch != state.epoch:
+            state.epoch = batch.producer_epoch
+            state.batches.clear()
+        state.seen_ms = now_ms
+        return state
+
+
+def _out_of_order(batch: Batch, why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"sequence {batch.base_sequence} of producer {batch.producer_id} in epoch {batch.producer_epoch}: {why}",
+    )

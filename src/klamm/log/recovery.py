@@ -1,0 +1,259 @@
+"""Opening a log: tidy its directory, find its end, and after a crash make it whole again.
+
+What was flushed, everything below the recovery point, is there. What came later may be torn: every batch of the
+segments from the recovery point on has to prove itself by its CRC, and the log ends before the first that cannot.
+Indexes, epochs and producer state of these segments are rebuilt along the way. Older segments are not read; their
+indexes, the epoch checkpoint and the snapshots are compared with the log where they meet it, and rebuilt if they
+disagree.
+
+Damage below the recovery point is another matter. A tail that is missing there means that the disk did not keep its
+promise: the log ends earlier and says so. But if whole batches follow the damage, cutting would throw away records that
+are safe, and opening would serve a log with a hole: then the log does not open (`LogDamaged`).
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from klamm.errors import ErrorCode, KafkaError
+from klamm.facts import Fact, Tell
+from klamm.ids import Offset
+from klamm.log.checkpoint import read_epochs
+from klamm.log.epochs import EpochCache
+from klamm.log.files import Files
+from klamm.log.index import Indexed
+from klamm.log.names import LEADER_EPOCHS, LOG, SNAPSHOT, offset_of
+from klamm.log.producers import ProducerStates
+from klamm.log.replaying import note_stored, replayed
+from klamm.log.segment import Segment
+from klamm.log.settings import LogSettings
+from klamm.log.shelf import Shelf
+from klamm.log.tidying import tidied
+from klamm.log.walking import Damaged, headers, step_at, time_of, whole_batches
+from klamm.records.batch import Batch
+
+
+class LogDamaged(KafkaError):  # noqa: N818
+    """The log cannot be opened without losing records that were safe."""
+
+    def __init__(self, damage: Damaged) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, str(damage))
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What an open log consists of."""
+
+    start_offset: Offset
+    end_offset: Offset
+    recovery_point: Offset
+    shelf: Shelf
+    segments: list[Segment] = field(default_factory=list)
+    unflushed: list[Segment] = field(default_factory=list)
+    epochs: EpochCache = field(default_factory=EpochCache)
+    producers: ProducerStates = field(default_factory=ProducerStates)
+
+
+@dataclass(frozen=True, slots=True)
+class TailCut(Fact):
+    level = "warning"
+    directory: str
+    end_offset: Offset
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.directory}: the log now ends at {self.end_offset}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class FlushedRecordsMissing(Fact):
+    level = "error"
+    directory: str
+    end_offset: Offset
+    recovery_point: Offset
+
+    def __str__(self) -> str:
+        return (
+            f"{self.directory}: records {self.end_offset}..{self.recovery_point} had been flushed and are gone; "
+            "the disk lost them, or somebody changed the files"
+        )
+
+
+def load(
+    directory: str,
+    files: Files,
+    settings: LogSettings,
+    now_ms: int,
+    *,
+    clean: bool,
+    recovery_point: Offset,
+    start_offset: Offset,
+    tell: Tell,
+) -> Loaded:
+    """The log in this directory, as it was closed or as it can be recovered."""
+    if not files.exists(directory):
+        files.make_directory(directory)
+        return Loaded(start_offset, start_offset, start_offset, Shelf(files, directory))
+    names = tidied(files, directory, settings, now_ms, tell)
+    segments = [Segment(files, directory, base, settings, now_ms) for base in _offsets(names, LOG)]
+    shelf = Shelf(files, directory, _offsets(names, SNAPSHOT))
+    loaded = Loaded(start_offset, start_offset, start_offset, shelf, segments)
+    if not segments:
+        return loaded
+    checkpoint = files.read_whole(f"{directory}/{LEADER_EPOCHS}") if LEADER_EPOCHS in names else None
+    opening = _Opening(loaded, directory, read_epochs(checkpoint or b""), now_ms, tell)
+    try:
+        if not clean or not opening.was_closed_cleanly():
+            opening.recover(recovery_point)
+    except Damaged as damage:
+        raise LogDamaged(damage) from damage
+    if loaded.end_offset < recovery_point:
+        tell(FlushedRecordsMissing(directory, loaded.end_offset, recovery_point))
+    opening.settle()
+    return loaded
+
+
+class _Opening:
+    __slots__ = ("_directory", "_loaded", "_now_ms", "_stored_epochs", "_tell")
+
+    def __init__(
+        self, loaded: Loaded, directory: str, stored_epochs: list[tuple[int, int]] | None, now_ms: int, tell: Tell
+    ) -> None:
+        self._loaded = loaded
+        self._directory = directory
+        self._stored_epochs = stored_epochs
+        self._now_ms = now_ms
+        self._tell = tell
+
+    def was_closed_cleanly(self) -> bool:
+        """Load what a clean shutdown left; False if it turns out that it was none."""
+        loaded = self._loaded
+        try:
+            last = loaded.segments[-1].load_end()
+            loaded.end_offset = last.next_offset if last is not None else loaded.segments[-1].base_offset
+            loaded.epochs = self._epochs(loaded.segments)
+            loaded.shelf.drop_snapshots_outside(0, loaded.end_offset)
+            loaded.producers = replayed(loaded.shelf, loaded.segments, self._now_ms)
+        except Damaged as damage:
+            self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
+            return False
+        loaded.recovery_point = loaded.end_offset
+        return True
+
+    def recover(self, recovery_point: Offset) -> None:
+        """Check everything from the segment on that holds the recovery point."""
+        loaded = self._loaded
+        first = max(bisect_right([segment.base_offset for segment in loaded.segments], recovery_point) - 1, 0)
+        self._scan(first, recovery_point)
+        loaded.recovery_point = min(recovery_point, loaded.end_offset)
+        if loaded.end_offset < recovery_point and first > 0:
+            # The checkpoint knows another log than this: nothing it says about older segments can be relied on.
+            self._scan(0, 0)
+            loaded.recovery_point = loaded.segments[0].base_offset
+
+    def settle(self) -> None:
+        """The log's beginning, and no more epochs and snapshots than belong to it."""
+        loaded = self._loaded
+        if loaded.start_offset > loaded.end_offset:
+            # It ends before it begins: all of its records had been deleted, and with them goes what is left.
+            self._remove_after(0)
+            loaded.epochs.clear()
+            loaded.producers.clear()
+            loaded.shelf.drop_snapshots_outside(0, -1)
+            loaded.end_offset = loaded.recovery_point = loaded.start_offset
+            loaded.unflushed = []
+            return
+        loaded.start_offset = max(loaded.start_offset, loaded.segments[0].base_offset)
+        loaded.epochs.truncate_from_end(loaded.end_offset)
+        loaded.epochs.truncate_from_start(loaded.start_offset)
+        needed = {segment.base_offset for segment in loaded.segments} | {loaded.end_offset}
+        loaded.shelf.drop_snapshots([offset for offset in loaded.shelf.snapshots if offset not in needed])
+
+    def _scan(self, first: int, recovery_point: Offset) -> None:
+        loaded = self._loaded
+        older = loaded.segments[:first]
+        end_offset = loaded.segments[first].base_offset
+        loaded.epochs = self._epochs(older)
+        loaded.epochs.truncate_from_end(end_offset)
+        loaded.shelf.drop_snapshots_outside(0, end_offset)
+        loaded.producers = replayed(loaded.shelf, older, self._now_ms)
+        for number, segment in enumerate(loaded.segments[first:], first):
+            if segment.base_offset != end_offset:
+                self._cut(number, f"segment {segment.base_offset} does not follow on {end_offset}", end_offset)
+                break
+            if number > first:
+                loaded.shelf.take_snapshot(loaded.producers, end_offset)
+            # The index is about to be rebuilt; what it knew may still tell damage from a torn tail.
+            last_indexed = segment.index.last()
+            end_offset, size, damage = self._scan_segment(segment)
+            if damage is not None:
+                is_last = number + 1 == len(loaded.segments)
+                if end_offset < recovery_point and (not is_last or _goes_on(segment, size, last_indexed)):
+                    raise damage
+                self._cut(number + 1, str(damage), end_offset)
+            segment.recovered(size)
+            if damage is not None:
+                break
+        loaded.end_offset = end_offset
+        loaded.unflushed = loaded.segments[first:-1]
+
+    def _scan_segment(self, segment: Segment) -> tuple[Offset, int, Damaged | None]:
+        """Where its whole batches end, in offsets and in bytes, and what is wrong with the next."""
+        loaded = self._loaded
+        segment.reset_indexes()
+        end_offset, size = segment.base_offset, 0
+        try:
+            for position, batch, view in whole_batches(segment.log, 0, end_offset):
+                segment.note_batch(position, batch.next_offset, time_of(batch))
+                if batch.leader_epoch > loaded.epochs.latest:
+                    loaded.epochs.assign(batch.leader_epoch, batch.base_offset)
+                if batch.has_producer:
+                    note_stored(loaded.producers, batch, view, self._now_ms)
+                end_offset, size = batch.next_offset, position + batch.size_bytes
+        except Damaged as damage:
+            return end_offset, size, damage
+        return end_offset, size, None
+
+    def _epochs(self, segments: list[Segment]) -> EpochCache:
+        """The checkpoint's, if they agree with the last batch of these segments; else those of all their batches."""
+        last = _last_batch(segments)
+        if self._stored_epochs is not None:
+            epochs = EpochCache(self._stored_epochs)
+            if last is None or last.leader_epoch < 0 or epochs.epoch_at(last.base_offset) == last.leader_epoch:
+                return epochs
+        epochs = EpochCache()
+        for segment in segments:
+            for _, batch in headers(segment.log, 0, segment.base_offset):
+                if batch.leader_epoch > epochs.latest:
+                    epochs.assign(batch.leader_epoch, batch.base_offset)
+        return epochs
+
+    def _cut(self, number: int, reason: str, end_offset: Offset) -> None:
+        self._remove_after(number)
+        self._tell(TailCut(self._directory, end_offset, reason))
+
+    def _remove_after(self, number: int) -> None:
+        for segment in reversed(self._loaded.segments[number:]):
+            segment.remove()
+        del self._loaded.segments[number:]
+
+
+def _offsets(names: list[str], kind: str) -> list[Offset]:
+    return [offset for offset in (offset_of(name, kind) for name in names) if offset is not None]
+
+
+def _last_batch(segments: list[Segment]) -> Batch | None:
+    for segment in reversed(segments):
+        if segment.size:
+            return segment.load_end()
+    return None
+
+
+def _goes_on(segment: Segment, position: int, last_indexed: Indexed | None) -> bool:
+    """Whether whole batches follow the damage at this position."""
+    if last_indexed is not None and last_indexed.position > position and segment.stands(last_indexed):
+        return True
+    try:
+        step_at(segment.log, step_at(segment.log, position).end)
+    except Damaged:
+        return False
+    return True

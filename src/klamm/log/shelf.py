@@ -1,0 +1,74 @@
+"""What else lies in a log's directory: snapshots of its producers, its epoch checkpoint, and files that are deleted.
+
+A deleted file is renamed at once and removed `file.delete.delay.ms` later, as Kafka does it. Snapshots and checkpoint
+are written without waiting for the disk, for the log can tell again what they say.
+"""
+
+from klamm.ids import Offset
+from klamm.log.checkpoint import epochs_text
+from klamm.log.epochs import EpochCache
+from klamm.log.files import File, Files
+from klamm.log.names import LEADER_EPOCHS, SNAPSHOT, file_name
+from klamm.log.producers import ProducerStates
+from klamm.log.snapshots import read_snapshot, snapshot_bytes
+
+
+class Shelf:
+    __slots__ = ("_directory", "_doomed", "_files", "snapshots")
+
+    def __init__(self, files: Files, directory: str, snapshots: list[Offset] | None = None) -> None:
+        self._files = files
+        self._directory = directory
+        self.snapshots = snapshots or []
+        """The offsets before which they saw the log, growing."""
+        self._doomed: list[tuple[int, File]] | None = None
+
+    def take_snapshot(self, producers: ProducerStates, offset: Offset) -> None:
+        """Of the producers as they are where the log ends at this offset."""
+        if self.snapshots and self.snapshots[-1] == offset:
+            return
+        assert not self.snapshots or self.snapshots[-1] < offset
+        self._files.write_whole(self._snapshot_path(offset), snapshot_bytes(producers), durable=False)
+        self.snapshots.append(offset)
+
+    def latest_snapshot(self, now_ms: int) -> tuple[ProducerStates, Offset]:
+        """The newest that can be believed, and the offset up to which it saw the log. Damaged ones are removed."""
+        while self.snapshots:
+            offset = self.snapshots[-1]
+            producers = read_snapshot(self._files.read_whole(self._snapshot_path(offset)), now_ms)
+            if producers is not None:
+                return producers, offset
+            self.drop_snapshots([offset])
+        return ProducerStates(), 0
+
+    def drop_snapshots(self, offsets: list[Offset]) -> None:
+        """Those of these offsets that there are."""
+        for offset in offsets:
+            if offset in self.snapshots:
+                self._files.remove(self._snapshot_path(offset))
+                self.snapshots.remove(offset)
+
+    def drop_snapshots_outside(self, first: Offset, last: Offset) -> None:
+        self.drop_snapshots([offset for offset in self.snapshots if not first <= offset <= last])
+
+    def write_epochs(self, epochs: EpochCache) -> File:
+        path = f"{self._directory}/{LEADER_EPOCHS}"
+        self._files.write_whole(path, epochs_text(epochs.entries()), durable=False)
+        epochs.changed = False
+        return self._files.file(path)
+
+    def doom(self, files: list[File], due_ms: int) -> None:
+        """These files are deleted, and are to be removed then."""
+        self._doomed = [*(self._doomed or ()), *((due_ms, file) for file in files)]
+
+    def remove_doomed(self, now_ms: int | None = None) -> None:
+        """Those that are due by now, or all."""
+        if self._doomed is not None:
+            doomed = self._doomed
+            self._doomed = [(due_ms, file) for due_ms, file in doomed if now_ms is not None and due_ms > now_ms] or None
+            for due_ms, file in doomed:
+                if now_ms is None or due_ms <= now_ms:
+                    file.remove()
+
+    def _snapshot_path(self, offset: Offset) -> str:
+        return f"{self._directory}/{file_name(offset, SNAPSHOT)}"

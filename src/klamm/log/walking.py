@@ -1,0 +1,182 @@
+"""Walking over stored batches, from header to header or with all their bytes.
+
+A header that cannot stand where it stands (a wrong length or format, offsets that go back, more bytes than the file
+has) is `Damaged`; what comes after it cannot be known. Recovery cuts there if the bytes were never flushed. Everyone
+else reports it: damaged bytes are never served, never guessed at.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from klamm.errors import ErrorCode, KafkaError
+from klamm.log.files import File
+from klamm.records.batch import (
+    HEADER_BYTES,
+    MAGIC,
+    NO_TIMESTAMP,
+    OVERHEAD_BYTES,
+    Batch,
+    InvalidBatch,
+    intact,
+    read_header,
+)
+
+CHUNK_BYTES = 4096
+WHOLE_CHUNK_BYTES = 1024 * 1024
+
+# Base offset, length, leader epoch, magic, CRC, attributes, last offset delta: what it takes to step over a batch.
+_START = Struct(">qiibIhi")
+
+
+class Damaged(KafkaError):  # noqa: N818
+    """Stored bytes that cannot be what was written."""
+
+    def __init__(self, path: str, position: int, why: str) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{path} is damaged at byte {position}: {why}")
+        self.position = position
+
+
+class Step(NamedTuple):
+    """One batch on the way: where it begins and ends, in bytes and in offsets."""
+
+    position: int
+    end: int
+    base_offset: int
+    next_offset: int
+
+
+def steps(file: File, position: int, least_offset: int, end: int | None = None) -> Iterator[Step]:
+    """From batch to batch up to `end`. Reads only headers, several at a time where batches are small."""
+    if end is None:
+        end = file.size
+    chunk, chunk_position = b"", position
+    while position < end:
+        at = position - chunk_position
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_position, at = file.read(position, CHUNK_BYTES), position, 0
+            if len(chunk) < HEADER_BYTES:
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+        base_offset, length, _, magic, _, _, last_offset_delta = _START.unpack_from(chunk, at)
+        next_position = position + length + OVERHEAD_BYTES
+        if (
+            magic != MAGIC
+            or length < HEADER_BYTES - OVERHEAD_BYTES
+            or base_offset < least_offset
+            or last_offset_delta < 0
+            or next_position > end
+        ):
+            raise _nonsense(file, position, read_header(chunk, at), least_offset, end)
+        least_offset = base_offset + last_offset_delta + 1
+        yield Step(position, next_position, base_offset, least_offset)
+        position = next_position
+
+
+def walk_over(file: File, position: int, least_offset: int, end: int) -> None:
+    """Make sure that whole batches stand between these positions. `steps` without stops."""
+    chunk, chunk_position = b"", position
+    unpack = _START.unpack_from
+    while position < end:
+        at = position - chunk_position
+        if at + HEADER_BYTES > len(chunk):
+            # After a large batch only its neighbour's header is needed.
+            chunk, chunk_position, at = file.read(position, CHUNK_BYTES if at < CHUNK_BYTES else HEADER_BYTES), position, 0
+            if len(chunk) < HEADER_BYTES:
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+        base_offset, length, _, magic, _, _, last_offset_delta = unpack(chunk, at)
+        next_position = position + length + OVERHEAD_BYTES
+        if (
+            magic != MAGIC
+            or length < HEADER_BYTES - OVERHEAD_BYTES
+            or base_offset < least_offset
+            or last_offset_delta < 0
+            or next_position > end
+        ):
+            raise _nonsense(file, position, read_header(chunk, at), least_offset, end)
+        least_offset = base_offset + last_offset_delta + 1
+        position = next_position
+
+
+def step_at(file: File, position: int) -> Step:
+    """The batch at a position that is known to begin one."""
+    for step in steps(file, position, 0):
+        return step
+    raise Damaged(file.path, position, "the file ends here")
+
+
+def headers(file: File, position: int, least_offset: int, end: int | None = None) -> Iterator[tuple[int, Batch]]:
+    """Like `steps`, with whole headers."""
+    if end is None:
+        end = file.size
+    chunk, chunk_position = b"", position
+    while position < end:
+        at = position - chunk_position
+        if at + HEADER_BYTES > len(chunk):
+            chunk, chunk_position, at = file.read(position, CHUNK_BYTES), position, 0
+            if len(chunk) < HEADER_BYTES:
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+        batch = read_header(chunk, at)
+        if not _may_stand(batch, position, least_offset, end):
+            raise _nonsense(file, position, batch, least_offset, end)
+        yield position, batch
+        least_offset = batch.next_offset
+        position += batch.size_bytes
+
+
+def batch_at(file: File, position: int) -> tuple[Batch, bytes]:
+    """One whole batch, with a header and a CRC that can be believed."""
+    for _, batch, view in whole_batches(file, position, 0, step_at(file, position).end):
+        return batch, bytes(view)
+    raise Damaged(file.path, position, "the file ends here")
+
+
+def whole_batches(
+    file: File, position: int, least_offset: int, end: int | None = None
+) -> Iterator[tuple[int, Batch, memoryview]]:
+    """Every batch with all its bytes, its CRC checked. Files are read in large chunks."""
+    if end is None:
+        end = file.size
+    chunk, at = memoryview(b""), 0
+    while position < end:
+        if len(chunk) - at < HEADER_BYTES:
+            chunk, at = memoryview(file.read(position, min(WHOLE_CHUNK_BYTES, end - position))), 0
+            if len(chunk) < HEADER_BYTES:
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+        batch = read_header(chunk, at)
+        size = batch.size_bytes
+        if not _may_stand(batch, position, least_offset, end):
+            raise _nonsense(file, position, batch, least_offset, end)
+        if len(chunk) - at < size:
+            chunk, at = memoryview(file.read(position, min(max(size, WHOLE_CHUNK_BYTES), end - position))), 0
+        view = chunk[at : at + size]
+        try:
+            intact(view)
+        except InvalidBatch as error:
+            raise Damaged(file.path, position, str(error)) from error
+        yield position, batch, view
+        least_offset = batch.next_offset
+        position += size
+        at += size
+
+
+def time_of(batch: Batch) -> int:
+    """The youngest record's time; -1 if no record is left, whatever the header still says."""
+    return batch.max_timestamp if batch.count else NO_TIMESTAMP
+
+
+def _may_stand(batch: Batch, position: int, least_offset: int, end: int) -> bool:
+    return (
+        batch.magic == MAGIC
+        and batch.size_bytes >= HEADER_BYTES
+        and batch.base_offset >= least_offset
+        and batch.last_offset_delta >= 0
+        and position + batch.size_bytes <= end
+    )
+
+
+def _nonsense(file: File, position: int, batch: Batch, least_offset: int, end: int) -> Damaged:
+    if batch.magic == MAGIC and position + batch.size_bytes > end:
+        return Damaged(file.path, position, f"{batch} ends after {end - position} bytes")
+    if batch.magic == MAGIC and batch.base_offset < least_offset:
+        return Damaged(file.path, position, f"{batch} where offset {least_offset} is due")
+    return Damaged(file.path, position, "no batch begins here")

@@ -1,0 +1,1 @@
+"""One node: a synchronous state machine, `effects = node.step(event, now)`."""

@@ -1,0 +1,47 @@
+"""Housekeeping in slices: what has to be done now and then, never for long.
+
+A chore is a generator: each `next` does a small piece and says how many milliseconds it can wait for the next one. One
+slice is done per wake-up, so requests come in between; a chore that is done sleeps for its interval.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from klamm.ids import Now
+
+Chore: TypeAlias = Callable[[Now], Iterator[float]]
+
+
+@dataclass(slots=True)
+class _Entry:
+    chore: Chore
+    interval_ms: float
+    due_ms: float
+    under_way: Iterator[float] | None = None
+
+
+class Chores:
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+
+    def add(self, chore: Chore, interval_ms: float, now: Now, *, first_after_ms: float | None = None) -> None:
+        first = interval_ms if first_after_ms is None else first_after_ms
+        self._entries.append(_Entry(chore, interval_ms, now.monotonic_ms + first))
+
+    def run_slice(self, now: Now) -> None:
+        """One slice of the chore that has been due longest, if any is due."""
+        due = [entry for entry in self._entries if entry.due_ms <= now.monotonic_ms]
+        if not due:
+            return
+        entry = min(due, key=lambda each: each.due_ms)
+        if entry.under_way is None:
+            entry.under_way = entry.chore(now)
+        try:
+            entry.due_ms = now.monotonic_ms + next(entry.under_way)
+        except StopIteration:
+            entry.under_way = None
+            entry.due_ms = now.monotonic_ms + entry.interval_ms
+
+    def next_due_ms(self) -> float | None:
+        return min((entry.due_ms for entry in self._entries), default=None)

@@ -1,0 +1,55 @@
+"""What a node wants done. `runtime/` does it for real, `sim/` on a simulated network, disk and clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from klamm.log.files import File
+
+
+@dataclass(slots=True)
+class Send:
+    """Send these pieces in this order: buffers, or regions of files (which keep their file open until sent)."""
+
+    connection: int
+    pieces: list[object]
+
+
+@dataclass(slots=True)
+class Pause:
+    """Stop reading this connection; its last `left` frames of this step were not taken and come again later."""
+
+    connection: int
+    left: int
+
+
+@dataclass(slots=True)
+class Resume:
+    """Read this connection again, first what was left when it was paused."""
+
+    connection: int
+
+
+@dataclass(slots=True)
+class Close:
+    """Close this connection once what was sent before has left."""
+
+    connection: int
+
+
+@dataclass(slots=True)
+class Flush:
+    """Bring these files to disk, then say `Flushed(token)`. One at a time: the next is asked for after that."""
+
+    token: int
+    files: Sequence[File]
+
+
+@dataclass(slots=True)
+class Wake:
+    """Say `Woke` at this monotonic moment. Replaces the moment asked for before."""
+
+    at_ms: float
+
+
+Effect: TypeAlias = Send | Pause | Resume | Close | Flush | Wake

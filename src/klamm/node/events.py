@@ -1,0 +1,54 @@
+"""What happens to a node. Each event is one argument of `Node.step`; nothing else reaches it.
+
+A `memoryview` in an event is valid during that step only: the buffer behind it is used again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+
+@dataclass(slots=True)
+class Opened:
+    """A client connected."""
+
+    connection: int
+    peer: str
+
+
+@dataclass(slots=True)
+class Received:
+    """Whole frames of one connection, without their size prefix, in the order they were sent."""
+
+    connection: int
+    frames: Sequence[memoryview]
+
+
+@dataclass(slots=True)
+class Drained:
+    """A paused connection has sent all that was queued for it."""
+
+    connection: int
+
+
+@dataclass(slots=True)
+class Closed:
+    """A connection is gone, whoever closed it."""
+
+    connection: int
+
+
+@dataclass(slots=True)
+class Flushed:
+    """The files of a `Flush` are on disk, or `error` says why nobody may believe so."""
+
+    token: int
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class Woke:
+    """The moment asked for by the last `Wake` has come (or passed)."""
+
+
+Event: TypeAlias = Opened | Received | Drained | Closed | Flushed | Woke

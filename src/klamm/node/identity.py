@@ -1,0 +1,51 @@
+"""Who this data directory belongs to: `meta.properties`, written once, checked at every start.
+
+A directory of another node, or of another cluster, is not opened: its logs would be taken for ours.
+"""
+
+from random import Random
+from typing import NamedTuple
+
+from klamm.ids import BrokerId, Uuid, drawn_uuid, uuid_from_text, uuid_text
+from klamm.log import checkpoint
+from klamm.log.files import Files
+
+
+class WrongDirectory(Exception):  # noqa: N818
+    """The data directory is somebody else's."""
+
+
+class Identity(NamedTuple):
+    cluster_id: str
+    directory_id: Uuid
+    is_new: bool
+
+
+def identity_of(files: Files, node_id: BrokerId, random: Random) -> Identity:
+    """What the directory says it is. A new directory becomes a new cluster's."""
+    if not files.exists(checkpoint.META_PROPERTIES):
+        identity = Identity(uuid_text(drawn_uuid(random)), drawn_uuid(random), is_new=True)
+        text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
+        files.write_whole(checkpoint.META_PROPERTIES, text)
+        return identity
+    found = checkpoint.read_meta_properties(files.read_whole(checkpoint.META_PROPERTIES))
+    if found is None or not {"cluster.id", "node.id", "directory.id"} <= found.keys():
+        raise WrongDirectory(
+            f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), "
+            "or start with an empty directory"
+        )
+    if found["node.id"] != str(node_id):
+        raise WrongDirectory(
+            f"it belongs to node {found['node.id']}, and this is node {node_id}; "
+            f"choose another with --dir, or start as --id {found['node.id']}"
+        )
+    return Identity(found["cluster.id"], uuid_from_text(found["directory.id"]), is_new=False)
+
+
+def taken_clean_shutdown(files: Files) -> int:
+    """The broker epoch that the last clean shutdown noted, or -1. The note is gone afterwards: it speaks of one end."""
+    if not files.exists(checkpoint.CLEAN_SHUTDOWN):
+        return -1
+    epoch = checkpoint.read_clean_shutdown(files.read_whole(checkpoint.CLEAN_SHUTDOWN))
+    files.remove(checkpoint.CLEAN_SHUTDOWN)
+    return -1 if epoch is None else epoch

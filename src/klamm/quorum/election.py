@@ -1,0 +1,60 @@
+"""Who was voted for in which epoch, on disk before anybody is told: the file `quorum-state`, in Kafka's JSON.
+
+A voter that forgot its vote could give it twice in one epoch and elect two leaders. So a state that cannot be read is
+not replaced by a guess: the node does not start.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch, Uuid, uuid_from_text, uuid_text
+from klamm.log.files import Files
+
+FILE_NAME = "quorum-state"
+WRITTEN_VERSION = 1
+
+
+class UnreadableElection(Exception):  # noqa: N818
+    """The file is there and is not what we wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    epoch: Epoch = 0
+    leader_id: BrokerId = NO_BROKER
+    voted_id: BrokerId = NO_BROKER
+    voted_directory_id: Uuid = ZERO_UUID
+
+
+def read_election(files: Files, directory: str) -> Election:
+    """What this node last promised; an election of epoch 0 if it never did."""
+    path = f"{directory}/{FILE_NAME}"
+    if not files.exists(path):
+        return Election()
+    try:
+        found: dict[str, Any] = json.loads(files.read_whole(path))
+        version = int(found["data_version"])
+        if version not in (0, WRITTEN_VERSION):
+            raise ValueError(f"data_version {version} is unknown")
+        directory_text = found["votedDirectoryId"] if version >= 1 else uuid_text(ZERO_UUID)
+        return Election(
+            epoch=int(found["leaderEpoch"]),
+            leader_id=int(found["leaderId"]),
+            voted_id=int(found["votedId"]),
+            voted_directory_id=uuid_from_text(directory_text),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableElection(f"{path}: {error}") from error
+
+
+def write_election(files: Files, directory: str, election: Election) -> None:
+    """Returns when it is on the disk."""
+    content = {
+        "leaderId": election.leader_id,
+        "leaderEpoch": election.epoch,
+        "votedId": election.voted_id,
+        "votedDirectoryId": uuid_text(election.voted_directory_id),
+        "data_version": WRITTEN_VERSION,
+    }
+    files.write_whole(f"{directory}/{FILE_NAME}", json.dumps(content, separators=(",", ":")).encode(), durable=True)

@@ -1,0 +1,123 @@
+"""A node in the real world: what happens on sockets, disk and clock becomes events, and effects are carried out.
+
+Everything but the flushes happens in the loop's thread. A flush waits for the disk in a thread of its own, one at a
+time, with the descriptors pinned meanwhile; its end comes back as a `Flushed` event.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from queue import SimpleQueue
+
+from klamm.facts import Tell
+from klamm.ids import Now
+from klamm.log.files import DiskFailed
+from klamm.metadata.image import Endpoint
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
+from klamm.node.node import Node
+from klamm.runtime.files import RealFile, RealFiles, sync_pinned
+from klamm.runtime.loop import Loop
+from klamm.runtime.server import Limits, Server
+
+
+def now() -> Now:
+    return Now(time.monotonic() * 1000.0, time.time_ns() // 1_000_000)
+
+
+class Driver:
+    def __init__(self, node: Node, files: RealFiles, loop: Loop, limits: Limits, tell: Tell) -> None:
+        self.node = node
+        self.loop = loop
+        self.server = Server(loop, self, limits, tell)
+        self._files = files
+        self._alarm = loop.alarm(self._woke)
+        self._flusher = Flusher(self)
+        self._left = 0
+
+    def start(self, endpoint: Endpoint) -> None:
+        """Open what the disk holds. After this the node may be connected to, at this endpoint."""
+        self._perform(self.node.start(endpoint, now()))
+
+    def stop(self) -> None:
+        """Stop cleanly: no more connections, everything on disk, the marker that says so."""
+        self.server.close()
+        self._flusher.stop()
+        self.loop.drop_alarm(self._alarm)
+        self.node.stop(now())
+
+    def step(self, event: Event) -> None:
+        self._perform(self.node.step(event, now()))
+
+    # What the sockets say.
+
+    def opened(self, connection: int, peer: str) -> None:
+        self.step(Opened(connection, peer))
+
+    def received(self, connection: int, frames: Sequence[memoryview]) -> int:
+        self._left = 0
+        self.step(Received(connection, frames))
+        return self._left
+
+    def drained(self, connection: int) -> None:
+        self.step(Drained(connection))
+
+    def closed(self, connection: int) -> None:
+        self.step(Closed(connection))
+
+    def _woke(self) -> None:
+        self.step(Woke())
+
+    def _perform(self, effects: Sequence[Effect]) -> None:
+        server = self.server
+        for effect in effects:
+            if effect.__class__ is Send:
+                server.send(effect.connection, effect.pieces)
+            elif effect.__class__ is Wake:
+                self._alarm.at_ms = effect.at_ms
+            elif effect.__class__ is Flush:
+                self._flusher.flush(effect.token, self._files.pinned(effect.files))
+            elif effect.__class__ is Pause:
+                self._left = effect.left
+                server.pause(effect.connection)
+            elif effect.__class__ is Resume:
+                server.resume(effect.connection)
+            else:
+                assert effect.__class__ is Close
+                server.close_after_sending(effect.connection)
+
+
+class Flusher:
+    """The thread that waits for the disk. It starts with the first flush."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._wishes: SimpleQueue[tuple[int, list[RealFile]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def flush(self, token: int, pinned: list[RealFile]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
+            self._thread.start()
+        self._wishes.put((token, pinned))
+
+    def stop(self) -> None:
+        if self._thread is not None:
+            self._wishes.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (wish := self._wishes.get()) is not None:
+            token, pinned = wish
+            error = None
+            try:
+                sync_pinned(pinned)
+            except DiskFailed as failure:
+                error = str(failure)
+            self._driver.loop.call_soon(partial(self._done, token, pinned, error))
+
+    def _done(self, token: int, pinned: list[RealFile], error: str | None) -> None:
+        for file in pinned:
+            file.unpin()
+        self._driver.step(Flushed(token, error))

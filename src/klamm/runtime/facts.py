@@ -1,0 +1,66 @@
+"""What the runtime announces about sockets and the process."""
+
+from dataclasses import dataclass
+
+from klamm.facts import Fact
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRefused(Fact):
+    """A connection over the limit (`max.connections`, `max.connections.per.ip`) was closed at once."""
+
+    level = "warning"
+    ip: str
+    connections: int
+
+    def __str__(self) -> str:
+        return f"refused a connection from {self.ip}: over the limit, with {self.connections} connections open"
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptFailed(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cannot take connections at the moment: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class StrangeBytes(Fact):
+    """Somebody sent what is not Kafka's protocol: a browser, a scanner, a broken client."""
+
+    level = "warning"
+    peer: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"closed the connection from {self.peer}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingWarning(Fact):
+    level = "warning"
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ListensWide(Fact):
+    level = "warning"
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return (
+            f"LISTENS BEYOND THIS MACHINE ({self.host}:{self.port}) WITHOUT AUTHENTICATION: "
+            "whoever reaches this port can read, write and delete everything"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped(Fact):
+    def __str__(self) -> str:
+        return "stopped cleanly"

@@ -1,0 +1,352 @@
+"""The disk: `Files` for real.
+
+A `RealFile` is a name until it is used. Descriptors are opened on demand and closed when too many are open, by the
+clock algorithm: a use marks a file, the hand passes over marked files once. A descriptor that somebody else needs (a
+region queued on a socket, a flush in its thread) is pinned and never closed under them. A file that is removed while
+pinned lives on, nameless, until it is let go.
+
+What the operating system refuses becomes `DiskFailed` with its number, and a write that failed half way is taken
+back, so that the file ends where it ended before.
+"""
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from klamm.ids import Bytes
+from klamm.log.files import DiskFailed, DiskFull, File, Space
+
+RESERVED_DESCRIPTORS = 1_000
+"""Left for sockets and everything else when the process's limit is shared out."""
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
+@contextlib.contextmanager
+def disk_errors(path: str) -> Iterator[None]:
+    """The one door through which an `OSError` of the disk becomes our own."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_failed(error, path) from error
+
+
+def disk_failed(error: OSError, path: str) -> DiskFailed:
+    kind = DiskFull if error.errno in FULL else DiskFailed
+    return kind(f"{path}: {error.strerror or error}", error.errno or 0)
+
+
+class RealFile:
+    __slots__ = ("_created", "_descriptor", "_descriptors", "_pins", "_removed", "_used", "full_path", "path", "size")
+
+    def __init__(self, path: str, full_path: str, descriptors: "Descriptors") -> None:
+        self.path = path
+        self.full_path = full_path
+        self.size = _size(full_path)
+        self._descriptors = descriptors
+        self._descriptor = -1
+        self._pins = 0
+        self._used = False
+        self._created = False
+        self._removed = False
+
+    def append(self, data: Bytes) -> None:
+        descriptor = self._descriptor
+        if descriptor < 0:
+            descriptor = self._open()
+        self._used = True
+        try:
+            written = os.pwrite(descriptor, data, self.size)
+        except OSError as error:
+            raise self._taken_back(error) from error
+        if written != len(memoryview(data).cast("B")):
+            self._append_rest(descriptor, memoryview(data).cast("B")[written:], self.size + written)
+        else:
+            self.size += written
+
+    def read(self, position: int, length: int) -> bytes:
+        descriptor = self._descriptor
+        if descriptor < 0:
+            descriptor = self._open()
+        self._used = True
+        try:
+            return os.pread(descriptor, length, position)
+        except OSError as error:
+            raise disk_failed(error, self.path) from error
+
+    def region(self, position: int, length: int) -> "RealRegion":
+        return RealRegion(self, position, length)
+
+    def truncate(self, size: int) -> None:
+        if size == self.size:
+            return
+        with disk_errors(self.path):
+            os.ftruncate(self.pinned_descriptor(), size)
+        self.unpin()
+        self.size = size
+
+    def rename(self, new_path: str) -> None:
+        new_full_path = self._descriptors.full_path(new_path)
+        with disk_errors(self.path):
+            os.rename(self.full_path, new_full_path)
+        self.path, self.full_path = new_path, new_full_path
+
+    def remove(self) -> None:
+        with disk_errors(self.path), contextlib.suppress(FileNotFoundError):
+            os.unlink(self.full_path)
+        self._removed = True
+        if not self._pins:
+            self.close()
+
+    def close(self) -> None:
+        if self._descriptor >= 0 and not self._pins:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._descriptors.closed()
+
+    def pinned_descriptor(self) -> int:
+        """The descriptor, which stays open until `unpin`."""
+        descriptor = self._descriptor if self._descriptor >= 0 else self._open()
+        self._pins += 1
+        return descriptor
+
+    def unpin(self) -> None:
+        assert self._pins > 0
+        self._pins -= 1
+        if self._removed and not self._pins:
+            self.close()
+
+    def may_be_closed(self) -> bool:
+        """Asked by the clock's hand: a file used since the last time is spared once."""
+        if self._used or self._pins:
+            self._used = False
+            return False
+        return True
+
+    def take_created(self) -> bool:
+        """Whether its directory has to be synced too, because the name is newer than the last flush."""
+        created, self._created = self._created, False
+        return created
+
+    def _open(self) -> int:
+        with disk_errors(self.path):
+            self._descriptors.make_room()
+            try:
+                self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CLOEXEC)
+            except FileNotFoundError:
+                self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._created = True
+        self._descriptors.opened(self)
+        return self._descriptor
+
+    def _append_rest(self, descriptor: int, rest: memoryview, position: int) -> None:
+        """A short write is how a disk that becomes full announces it; the next write says why."""
+        try:
+            while rest:
+                written = os.pwrite(descriptor, rest, position)
+                position += written
+                rest = rest[written:]
+        except OSError as error:
+            raise self._taken_back(error) from error
+        self.size = position
+
+    def _taken_back(self, error: OSError) -> DiskFailed:
+        """The failure to report, after cutting off what a failed append may have left behind."""
+        try:
+            os.ftruncate(self._descriptor, self.size)
+        except OSError as second:
+            return disk_failed(second, self.path)
+        return disk_failed(error, self.path)
+
+    def __repr__(self) -> str:
+        return f"<{self.path} {self.size} bytes{' open' if self._descriptor >= 0 else ''}>"
+
+
+class RealRegion:
+    """Bytes of a file, to be sent without passing through Python. It pins its file until it is released."""
+
+    __slots__ = ("descriptor", "file", "length", "position")
+
+    def __init__(self, file: RealFile, position: int, length: int) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
+        self.descriptor = file.pinned_descriptor()
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __bytes__(self) -> bytes:
+        try:
+            return os.pread(self.descriptor, self.length, self.position)
+        except OSError as error:
+            raise disk_failed(error, self.file.path) from error
+
+    def release(self) -> None:
+        if self.descriptor >= 0:
+            self.descriptor = -1
+            self.file.unpin()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class Descriptors:
+    """The open files of one data directory, at most `limit` of them."""
+
+    def __init__(self, root: Path, limit: int) -> None:
+        self._root = f"{root}/"
+        self._limit = limit
+        self._clock: deque[RealFile] = deque()
+        self.open_count = 0
+
+    def full_path(self, path: str) -> str:
+        return self._root + path
+
+    def make_room(self) -> None:
+        if self.open_count < self._limit:
+            return
+        for _ in range(2 * len(self._clock)):
+            candidate = self._clock.popleft()
+            if candidate._descriptor < 0:
+                continue
+            if candidate.may_be_closed():
+                candidate.close()
+                return
+            self._clock.append(candidate)
+
+    def opened(self, file: RealFile) -> None:
+        self.open_count += 1
+        self._clock.append(file)
+
+    def closed(self) -> None:
+        self.open_count -= 1
+        if len(self._clock) > 2 * self.open_count + 64:
+            self._clock = deque(file for file in self._clock if file._descriptor >= 0)
+
+
+class RealFiles:
+    """One data directory."""
+
+    def __init__(self, root: Path, limit: int | None = None) -> None:
+        self.root = root
+        self.descriptors = Descriptors(root, limit or descriptor_limit())
+
+    def file(self, path: str) -> RealFile:
+        with disk_errors(path):
+            return RealFile(path, self.descriptors.full_path(path), self.descriptors)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self.descriptors.full_path(path))
+
+    def listing(self, path: str) -> list[str]:
+        with disk_errors(path):
+            return sorted(os.listdir(self.descriptors.full_path(path)))
+
+    def make_directory(self, path: str) -> None:
+        with disk_errors(path):
+            os.makedirs(self.descriptors.full_path(path), exist_ok=True)
+
+    def remove_directory(self, path: str) -> None:
+        with disk_errors(path), contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.descriptors.full_path(path))
+
+    def rename(self, old: str, new: str) -> None:
+        with disk_errors(old):
+            os.replace(self.descriptors.full_path(old), self.descriptors.full_path(new))
+
+    def remove(self, path: str) -> None:
+        with disk_errors(path), contextlib.suppress(FileNotFoundError):
+            os.unlink(self.descriptors.full_path(path))
+
+    def read_whole(self, path: str) -> bytes:
+        with disk_errors(path):
+            return Path(self.descriptors.full_path(path)).read_bytes()
+
+    def write_whole(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """All or nothing: a reader, also one after a crash, sees the old content or the new, never a mixture."""
+        full_path = self.descriptors.full_path(path)
+        temporary = full_path + ".tmp"
+        with disk_errors(path):
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            try:
+                view = memoryview(data)
+                while view:
+                    view = view[os.write(descriptor, view) :]
+                if durable:
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, full_path)
+            if durable:
+                _sync_directory(os.path.dirname(full_path))
+
+    def flush(self, files: Sequence[File]) -> None:
+        sync(self.pinned(files))
+
+    def pinned(self, files: Iterable[File]) -> list[RealFile]:
+        """Pin files for a flush that may happen in another thread; `sync` or `unpinned` lets them go."""
+        pinned = []
+        for file in files:
+            assert isinstance(file, RealFile)
+            file.pinned_descriptor()
+            pinned.append(file)
+        return pinned
+
+    def space(self) -> Space:
+        with disk_errors("the data directory"):
+            usage = shutil.disk_usage(self.root)
+        return Space(usage.total, usage.free)
+
+
+def sync(pinned: Sequence[RealFile]) -> None:
+    """Bring pinned files to disk and let them go."""
+    try:
+        sync_pinned(pinned)
+    finally:
+        for file in pinned:
+            file.unpin()
+
+
+def sync_pinned(pinned: Sequence[RealFile]) -> None:
+    """Bring pinned files, and the names of new ones, to disk. Safe in another thread: it touches no Python state of
+    theirs but the flag of a new name, which nobody else reads."""
+    directories = set()
+    for file in pinned:
+        with disk_errors(file.path):
+            os.fdatasync(file._descriptor)
+        if file.take_created():
+            directories.add(os.path.dirname(file.full_path))
+    for directory in sorted(directories):
+        with disk_errors(directory):
+            _sync_directory(directory)
+
+
+def descriptor_limit() -> int:
+    """How many files may be open, once the soft limit has been raised as far as this process may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return max(64, min(soft - RESERVED_DESCRIPTORS, soft // 2))
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _size(full_path: str) -> int:
+    try:
+        return os.stat(full_path).st_size
+    except FileNotFoundError:
+        return 0

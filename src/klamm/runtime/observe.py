@@ -1,0 +1,40 @@
+"""Facts become log lines: one line a fact, on standard error, with the time and how serious it is.
+
+What a stranger sent (a topic's name, a client id) may stand in a fact. Control characters are shown as escapes, so
+nobody can forge a line.
+"""
+
+import sys
+import time
+
+from klamm.facts import Fact, Tell
+
+SHOWN = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
+BURST = 20
+"""So many warnings of one kind a second are shown; a flood of strange requests must not become a flood of lines."""
+
+
+def log_lines(node_id: int) -> Tell:
+    shown_at: dict[type, tuple[int, int]] = {}
+
+    def tell(fact: Fact) -> None:
+        if fact.level == "debug" or (fact.level == "warning" and _too_many(shown_at, type(fact))):
+            return
+        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        sys.stderr.write(f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}\n")
+        sys.stderr.flush()
+
+    return tell
+
+
+def printable(text: str) -> str:
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+
+
+def _too_many(shown_at: dict[type, tuple[int, int]], kind: type) -> bool:
+    second = int(time.monotonic())
+    since, count = shown_at.get(kind, (second, 0))
+    if since != second:
+        since, count = second, 0
+    shown_at[kind] = (since, count + 1)
+    return count >= BURST

@@ -1,0 +1,363 @@
+"""Connections: taken, read in turn, paused, and closed.
+
+All connections read into one buffer, because a step never keeps what it was shown. What all their unfinished frames
+hold together has a budget: over it, only the connection with the largest one is read on, so somebody always finishes
+and makes room. A connection is not read either while more than `OUTBOX_BYTES` wait to be sent to it: a slow reader
+holds up itself, not us.
+"""
+
+import contextlib
+import errno
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from klamm.codec.primitives import Malformed
+from klamm.facts import Tell
+from klamm.runtime.facts import AcceptFailed, ConnectionRefused, StrangeBytes
+from klamm.runtime.files import RealRegion
+from klamm.runtime.inbox import Inbox
+from klamm.runtime.loop import NEVER, READABLE, WRITABLE, Loop, monotonic_ms
+from klamm.runtime.outbox import Outbox
+
+TURN_BYTES = 1 << 20
+"""The most that one connection may say in one turn."""
+
+OUTBOX_BYTES = 1 << 20
+SWEEP_MS = 5_000.0
+ACCEPTED_AT_ONCE = 64
+BACKLOG = 512
+OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class Listener(Protocol):
+    """Who hears what happens on the sockets."""
+
+    def opened(self, connection: int, peer: str) -> None: ...
+
+    def received(self, connection: int, frames: Sequence[memoryview]) -> int:
+        """Take frames; how many of the last ones were left, to be offered again after `resume`."""
+        ...
+
+    def drained(self, connection: int) -> None: ...
+    def closed(self, connection: int) -> None: ...
+
+
+@dataclass(slots=True)
+class Limits:
+    max_frame_bytes: int = 100 << 20
+    max_connections: int = 1 << 31
+    max_connections_per_ip: int = 1 << 31
+    max_idle_ms: float = 600_000.0
+    unfinished_bytes: int = 64 << 20
+
+
+class Connection:
+    __slots__ = (
+        "active_ms",
+        "closing",
+        "counted_bytes",
+        "id",
+        "inbox",
+        "interest",
+        "ip",
+        "is_open",
+        "outbox",
+        "paused",
+        "peer",
+        "socket",
+    )
+
+    def __init__(self, identity: int, sock: socket.socket, ip: str, port: int, max_frame_bytes: int) -> None:
+        self.id = identity
+        self.socket = sock
+        self.ip = ip
+        self.peer = f"{ip}:{port}"
+        self.inbox = Inbox(max_frame_bytes)
+        self.counted_bytes = 0
+        """Of its unfinished frame, in the sum of all."""
+        self.outbox = Outbox()
+        self.is_open = True
+        self.paused = False
+        self.closing = False
+        self.interest = READABLE
+        self.active_ms = monotonic_ms()
+
+
+class Server:
+    def __init__(self, loop: Loop, listener: Listener, limits: Limits, tell: Tell) -> None:
+        self._loop = loop
+        self._listener = listener
+        self._limits = limits
+        self._tell = tell
+        self._sockets: list[socket.socket] = []
+        self._connections: dict[int, Connection] = {}
+        self._per_ip: dict[str, int] = {}
+        self._next_id = 1
+        self._buffer = memoryview(bytearray(TURN_BYTES))
+        self._unfinished_bytes = 0
+        self._starved: dict[int, Connection] = {}
+        self._sweep = loop.alarm(self._sweep_idle)
+        self._sweep.at_ms = monotonic_ms() + SWEEP_MS
+        self._accept_again = loop.alarm(self._watch_listeners)
+
+    def bind(self, host: str, port: int) -> int:
+        """Take this address, without answering on it yet; the port that was really taken."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setblocking(False)
+        try:
+            sock.bind((host, port))
+        except OSError:
+            sock.close()
+            raise
+        self._sockets.append(sock)
+        return int(sock.getsockname()[1])
+
+    def take_connections(self) -> None:
+        for sock in self._sockets:
+            sock.listen(BACKLOG)
+            self._loop.watch(sock.fileno(), READABLE, self._on_knock(sock))
+
+    def close(self) -> None:
+        """Stop listening and close every connection, without a word to the node."""
+        self._loop.drop_alarm(self._sweep)
+        self._loop.drop_alarm(self._accept_again)
+        for sock in self._sockets:
+            self._loop.forget(sock.fileno())
+            sock.close()
+        for connection in self._connections.values():
+            self._loop.forget(connection.socket.fileno())
+            connection.outbox.clear()
+            connection.socket.close()
+        self._connections.clear()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    # What the node wants.
+
+    def send(self, identity: int, pieces: Sequence[object]) -> None:
+        connection = self._connections.get(identity)
+        if connection is None or connection.closing:
+            return
+        outbox = connection.outbox
+        if not outbox and len(pieces) == 1 and not isinstance(pieces[0], RealRegion):
+            pieces = self._sent_at_once(connection, pieces[0])  # type: ignore[arg-type]
+            if not pieces:
+                return
+            outbox.add(pieces)
+            self._set_interest(connection)
+            return
+        was_empty = not outbox
+        outbox.add(pieces)
+        if was_empty:
+            self._send_on(connection)
+
+    def pause(self, identity: int) -> None:
+        connection = self._connections.get(identity)
+        if connection is not None:
+            connection.paused = True
+            self._set_interest(connection)
+            if not connection.outbox:
+                self._loop.call_soon(lambda: self._listener.drained(identity))
+
+    def resume(self, identity: int) -> None:
+        connection = self._connections.get(identity)
+        if connection is not None and connection.paused:
+            self._loop.call_soon(lambda: self._offer_again(identity))
+
+    def close_after_sending(self, identity: int) -> None:
+        connection = self._connections.get(identity)
+        if connection is not None:
+            connection.closing = True
+            if connection.outbox:
+                self._set_interest(connection)
+            else:
+                self._close(connection)
+
+    # Bytes in.
+
+    def _read(self, connection: Connection) -> None:
+        if not connection.interest & READABLE:
+            # Only a broken connection is ready for something nobody waits for.
+            self._close(connection)
+            return
+        try:
+            count = connection.socket.recv_into(self._buffer)
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        if count == 0:
+            self._close(connection)
+            return
+        connection.active_ms = monotonic_ms()
+        self._deliver(connection, lambda inbox: inbox.frames(self._buffer[:count]))
+
+    def _offer_again(self, identity: int) -> None:
+        """After a pause: what was left is treated as if it arrived now, before anything else is read."""
+        connection = self._connections.get(identity)
+        if connection is not None and not connection.closing:
+            connection.paused = False
+            self._set_interest(connection)
+            self._deliver(connection, Inbox.frames_put_back)
+
+    def _deliver(self, connection: Connection, frames_of: Callable[[Inbox], list[memoryview]]) -> None:
+        inbox = connection.inbox
+        try:
+            frames = frames_of(inbox)
+            if frames:
+                left = self._listener.received(connection.id, frames)
+                if left:
+                    inbox.put_back(frames[len(frames) - left :])
+                elif inbox.unfinished:
+                    inbox.check()
+        except Malformed as error:
+            self._tell(StrangeBytes(connection.peer, str(error)))
+            self.close_after_sending(connection.id)
+        if connection.is_open and len(inbox.unfinished) != connection.counted_bytes:
+            self._unfinished_bytes += len(inbox.unfinished) - connection.counted_bytes
+            connection.counted_bytes = len(inbox.unfinished)
+            self._share_budget()
+
+    def _share_budget(self) -> None:
+        budget = self._limits.unfinished_bytes
+        if self._unfinished_bytes <= budget:
+            if self._starved:
+                starved, self._starved = self._starved, {}
+                for waiting in starved.values():
+                    self._set_interest(waiting)
+            return
+        largest = max(self._connections.values(), key=lambda each: (len(each.inbox.unfinished), -each.id))
+        for each in self._connections.values():
+            if each is not largest and each.inbox.unfinished and each.id not in self._starved:
+                self._starved[each.id] = each
+                self._set_interest(each)
+        if self._starved.pop(largest.id, None) is not None:
+            self._set_interest(largest)
+
+    # Bytes out.
+
+    def _sent_at_once(self, connection: Connection, piece: bytes) -> list[memoryview]:
+        """Send a reply, as most are: one piece to a socket with room. What is left of it."""
+        try:
+            sent = connection.socket.send(piece)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self._close(connection)
+            return []
+        return [memoryview(piece)[sent:]] if sent < len(piece) else []
+
+    def _send_on(self, connection: Connection) -> None:
+        outbox = connection.outbox
+        try:
+            outbox.send(connection.socket)
+        except OSError:
+            self._close(connection)
+            return
+        if not outbox and connection.closing:
+            self._close(connection)
+            return
+        self._set_interest(connection)
+        if not outbox and connection.paused:
+            self._listener.drained(connection.id)
+
+    def _set_interest(self, connection: Connection) -> None:
+        reading = not (
+            connection.paused
+            or connection.closing
+            or connection.outbox.size > OUTBOX_BYTES
+            or connection.id in self._starved
+        )
+        interest = (READABLE if reading else 0) | (WRITABLE if connection.outbox else 0)
+        if interest != connection.interest and connection.is_open:
+            connection.interest = interest
+            self._loop.change(connection.socket.fileno(), interest)
+
+    # Beginnings and endings.
+
+    def _on_knock(self, sock: socket.socket) -> Callable[[int], None]:
+        return lambda events: self._accept(sock)
+
+    def _accept(self, sock: socket.socket) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                accepted, address = sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in OUT_OF_RESOURCES:
+                    self._rest_from_accepting(error)
+                return
+            self._welcome(accepted, address[0], address[1])
+
+    def _welcome(self, sock: socket.socket, ip: str, port: int) -> None:
+        sock.setblocking(False)
+        if not self._may_connect(ip):
+            self._tell(ConnectionRefused(ip, len(self._connections)))
+            sock.close()
+            return
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection = Connection(self._next_id, sock, ip, port, self._limits.max_frame_bytes)
+        self._next_id += 1
+        self._connections[connection.id] = connection
+        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
+        self._loop.watch(sock.fileno(), READABLE, self._on_ready(connection))
+        self._listener.opened(connection.id, connection.peer)
+
+    def _may_connect(self, ip: str) -> bool:
+        limits = self._limits
+        return (
+            len(self._connections) < limits.max_connections and self._per_ip.get(ip, 0) < limits.max_connections_per_ip
+        )
+
+    def _on_ready(self, connection: Connection) -> Callable[[int], None]:
+        def on_ready(events: int) -> None:
+            if events & WRITABLE:
+                self._send_on(connection)
+            if events & ~WRITABLE and connection.is_open:
+                self._read(connection)
+
+        return on_ready
+
+    def _close(self, connection: Connection) -> None:
+        if not connection.is_open:
+            return
+        connection.is_open = False
+        self._loop.forget(connection.socket.fileno())
+        connection.socket.close()
+        connection.outbox.clear()
+        del self._connections[connection.id]
+        self._starved.pop(connection.id, None)
+        self._per_ip[connection.ip] -= 1
+        if not self._per_ip[connection.ip]:
+            del self._per_ip[connection.ip]
+        self._unfinished_bytes -= connection.counted_bytes
+        self._share_budget()
+        self._listener.closed(connection.id)
+
+    def _sweep_idle(self) -> None:
+        now_ms = monotonic_ms()
+        self._sweep.at_ms = now_ms + SWEEP_MS
+        too_old = now_ms - self._limits.max_idle_ms
+        for connection in [each for each in self._connections.values() if each.active_ms < too_old]:
+            self._close(connection)
+
+    def _rest_from_accepting(self, error: OSError) -> None:
+        """Out of descriptors: stop listening for a moment, or the loop would spin on connections it cannot take."""
+        self._tell(AcceptFailed(error.strerror or str(error)))
+        for sock in self._sockets:
+            self._loop.change(sock.fileno(), 0)
+        self._accept_again.at_ms = monotonic_ms() + 500.0
+
+    def _watch_listeners(self) -> None:
+        self._accept_again.at_ms = NEVER
+        for sock in self._sockets:
+            self._loop.change(sock.fileno(), READABLE)

@@ -52,6 +52,7 @@ class Broker:
         self.housekeeping = Housekeeping(self, tell)
         self.controller: Controller
         self.propose: Callable[[Sequence[MetadataRecord], Now], Offset]
+        self.metadata_recovery_point: Callable[[], Offset]
         self._tell = tell
         self.flush_wishes: list[FlushWish] = []
         self._unflushed: dict[Partition, None] = {}
@@ -149,12 +150,10 @@ class Broker:
             if partition.maybe_advance():
                 self.waiting.watermark_moved(partition)
                 self.announce(partition)
-            self.waiting.became_durable(partition)
-            log = partition.log
-            if log.has_unflushed_segments or log.end_offset - log.recovery_point >= log.settings.flush_messages:
-                self._unflushed[partition] = None
-            elif log.settings.flush_ms < FOREVER_MS:
-                self._flush_due_ms.setdefault(partition, now.monotonic_ms + log.settings.flush_ms)
+            if partition.waits_for_disk:
+                self.waiting.became_durable(partition)
+            if partition.is_flushed or partition.log.has_unflushed_segments:
+                self._note_unflushed(partition, now)
 
     def announce(self, partition: Partition) -> None:
         """Something about this partition is different: tell fetches and fetch sessions that look at it."""
@@ -178,6 +177,8 @@ class Broker:
 
     def take_unflushed(self, now: Now) -> list[Partition]:
         """Partitions that have to reach the disk now."""
+        if not self._unflushed and not self._flush_due_ms:
+            return []
         for partition, due_ms in list(self._flush_due_ms.items()):
             if due_ms <= now.monotonic_ms:
                 del self._flush_due_ms[partition]
@@ -186,7 +187,14 @@ class Broker:
         return [each for each in unflushed if each.failure is None and not each.deleted]
 
     def next_flush_due_ms(self) -> float | None:
-        return min(self._flush_due_ms.values(), default=None)
+        return min(self._flush_due_ms.values()) if self._flush_due_ms else None
+
+    def _note_unflushed(self, partition: Partition, now: Now) -> None:
+        log, settings = partition.log, partition.log.settings
+        if log.has_unflushed_segments or log.end_offset - log.recovery_point >= settings.flush_messages:
+            self._unflushed[partition] = None
+        elif settings.flush_ms < FOREVER_MS:
+            self._flush_due_ms.setdefault(partition, now.monotonic_ms + settings.flush_ms)
 
     def _follow_config(self) -> None:
         own = self.image.config_of(ConfigResource(ResourceType.BROKER, str(self.node_id)))

@@ -6,11 +6,12 @@ for the disk.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from klamm.broker.facts import CompactionFailed, PartitionRevived
+from klamm.controller.names import CLUSTER_METADATA
 from klamm.errors import KafkaError
 from klamm.facts import Tell
 from klamm.ids import Now, Offset, TopicPartition
@@ -28,6 +29,7 @@ REMOVAL_INTERVAL_MS = 5_000.0
 REVIVAL_INTERVAL_MS = 5_000.0
 FLUSH_PATIENCE_MS = 20.0
 ROOM_TO_REVIVE_BYTES = 16 << 20
+METADATA = TopicPartition(CLUSTER_METADATA, 0)
 
 
 @dataclass(slots=True)
@@ -45,6 +47,22 @@ class FlushWish:
         self.files = files
         self.done = False
         self.error: str | None = None
+
+
+@dataclass(slots=True)
+class Offsets:
+    """What the checkpoints say."""
+
+    recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
+    start_offsets: dict[TopicPartition, Offset] = field(default_factory=dict)
+    watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
+
+    def note(self, partition: Partition) -> None:
+        name, log = partition.topic_partition, partition.log
+        self.recovery_points[name] = log.recovery_point
+        self.watermarks[name] = partition.high_watermark
+        if log.start_offset > (log.segments.first_offset or 0):
+            self.start_offsets[name] = log.start_offset
 
 
 class Housekeeping:
@@ -149,50 +167,27 @@ class Housekeeping:
         compaction.flushed()
 
     def _checkpoint(self, now: Now) -> Iterator[float]:
-        recovery_points: dict[TopicPartition, Offset] = {}
-        start_offsets: dict[TopicPartition, Offset] = {}
-        watermarks: dict[TopicPartition, Offset] = {}
+        offsets = Offsets()
         for some in self._in_slices():
             for partition in some:
-                self._note(partition, recovery_points, start_offsets, watermarks)
+                offsets.note(partition)
             yield 0.0
-        self._write(recovery_points, start_offsets, watermarks, durable=False)
+        self._write(offsets, durable=False)
 
     def checkpoint_now(self) -> None:
         """At a clean shutdown, for good."""
-        recovery_points: dict[TopicPartition, Offset] = {}
-        start_offsets: dict[TopicPartition, Offset] = {}
-        watermarks: dict[TopicPartition, Offset] = {}
+        offsets = Offsets()
         for some in self._in_slices():
             for partition in some:
-                self._note(partition, recovery_points, start_offsets, watermarks)
-        self._write(recovery_points, start_offsets, watermarks, durable=True)
+                offsets.note(partition)
+        self._write(offsets, durable=True)
 
-    def _note(
-        self,
-        partition: Partition,
-        recovery_points: dict[TopicPartition, Offset],
-        start_offsets: dict[TopicPartition, Offset],
-        watermarks: dict[TopicPartition, Offset],
-    ) -> None:
-        name, log = partition.topic_partition, partition.log
-        recovery_points[name] = log.recovery_point
-        watermarks[name] = partition.high_watermark
-        if log.start_offset > (log.segments.first_offset or 0):
-            start_offsets[name] = log.start_offset
-
-    def _write(
-        self,
-        recovery_points: dict[TopicPartition, Offset],
-        start_offsets: dict[TopicPartition, Offset],
-        watermarks: dict[TopicPartition, Offset],
-        *,
-        durable: bool,
-    ) -> None:
+    def _write(self, noted: Offsets, *, durable: bool) -> None:
+        noted.recovery_points[METADATA] = self._broker.metadata_recovery_point()
         for name, offsets in (
-            (checkpoint.RECOVERY_POINTS, recovery_points),
-            (checkpoint.LOG_START_OFFSETS, start_offsets),
-            (checkpoint.HIGH_WATERMARKS, watermarks),
+            (checkpoint.RECOVERY_POINTS, noted.recovery_points),
+            (checkpoint.LOG_START_OFFSETS, noted.start_offsets),
+            (checkpoint.HIGH_WATERMARKS, noted.watermarks),
             (checkpoint.CLEANER_OFFSETS, self._clean_to),
         ):
             if durable or self._checkpointed.get(name) != offsets:

@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from klamm.broker.facts import DamagedCheckpoint, LogsOpened, StrayDirectory
 from klamm.broker.topic_settings import TopicSettings
+from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
@@ -123,7 +124,7 @@ class Partitions:
             topic_name, dash, number = entry.rpartition("-")
             if entry.endswith((DELETED, STRAY)):
                 self._doomed.append(entry)
-            elif dash and number.isdigit() and topic_name != "__cluster_metadata":
+            elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
                 topic = image.topics.get(topic_name)
                 known = topic is not None and int(number) < len(topic.partitions)
                 found = self._topic_id_of(entry)
@@ -183,8 +184,7 @@ class Partitions:
             settings = self._settings_for(name)
             for partition in self._by_name[name]:
                 if partition is not None:
-                    partition.log.settings = settings.log
-                    partition.min_in_sync_setting = settings.min_in_sync_replicas
+                    partition.configure(settings.log, settings.min_in_sync_replicas)
 
     # Placing and deleting.
 

@@ -18,6 +18,7 @@ from klamm.broker.call import Call
 from klamm.broker.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, Key, Position, Session
 from klamm.errors import ErrorCode, KafkaError
 from klamm.partition.partition import Partition
+from klamm.records.compression import Codec
 from klamm.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -26,6 +27,7 @@ from klamm.wire.messages.fetch import (
     PartitionData,
 )
 
+FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_IDS = 13
 READ_COMMITTED = 1
 NOTHING = b""
@@ -190,6 +192,8 @@ class _Fetch:
             data.aborted_transactions = None
         try:
             partition = self._attached(position)
+            if self.call.version < FIRST_VERSION_WITH_ZSTD and partition.log.settings.compression is Codec.ZSTD:
+                raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
             diverging = _diverging(partition, position)
             data.last_stable_offset = partition.last_stable_offset
             data.log_start_offset = partition.log.start_offset

@@ -14,7 +14,9 @@ from klamm.broker.call import Call
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Now, Offset
 from klamm.log.log import RefusedRecords
-from klamm.partition.partition import Partition
+from klamm.partition.partition import ALL, Partition
+from klamm.records.batch import ATTRIBUTES_AT, CODEC_BITS, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
+from klamm.records.compression import Codec
 from klamm.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceResponse,
@@ -24,7 +26,7 @@ from klamm.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-ALL = -1
+FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_IDS = 13
 
 
@@ -32,18 +34,13 @@ def handle(request: ProduceRequest, call: Call) -> Answer:
     acks = request.acks
     if acks not in (ALL, 0, 1):
         return Reply(_refused(request, ErrorCode.INVALID_REQUIRED_ACKS))
-    written: list[_Written] = []
-    response = ProduceResponse(responses=[_append_topic(topic, acks, call, written) for topic in request.topic_data])
+    waiting: list[_Unsafe] = []
+    response = ProduceResponse(responses=[_append_topic(topic, acks, call, waiting) for topic in request.topic_data])
     if acks == 0:
         return Silence(close=_any_error(response))
-    if acks == 1:
-        waiting = [each for each in written if each.partition.durable_end < each.end]
-        condition: type[Committed | Durable] = Durable
-    else:
-        waiting = [each for each in written if each.partition.high_watermark < each.end]
-        condition = Committed
     if not waiting:
         return Reply(response)
+    condition: type[Committed | Durable] = Durable if acks == 1 else Committed
     return Later(
         until=condition([(each.partition, each.end) for each in waiting]),
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
@@ -51,7 +48,7 @@ def handle(request: ProduceRequest, call: Call) -> Answer:
     )
 
 
-class _Written:
+class _Unsafe:
     """A batch in the log that is not yet as safe as its producer wants it."""
 
     __slots__ = ("answer", "end", "partition")
@@ -62,7 +59,7 @@ class _Written:
         self.answer = answer
 
 
-def _append_topic(topic: TopicProduceData, acks: int, call: Call, written: list[_Written]) -> TopicProduceResponse:
+def _append_topic(topic: TopicProduceData, acks: int, call: Call, waiting: list[_Unsafe]) -> TopicProduceResponse:
     partitions = call.broker.partitions
     now = call.now
     if call.version >= FIRST_VERSION_WITH_IDS:
@@ -79,16 +76,26 @@ def _append_topic(topic: TopicProduceData, acks: int, call: Call, written: list[
             error = missing if found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             answers.append(_failed(index, error, None))
             continue
-        answers.append(_append(partition, index, data.records, acks, now, written))
+        answers.append(_append(partition, index, data.records, acks, now, waiting, call.version))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
 
 def _append(
-    partition: Partition, index: int, records: memoryview | None, acks: int, now: Now, written: list[_Written]
+    partition: Partition,
+    index: int,
+    records: memoryview | None,
+    acks: int,
+    now: Now,
+    waiting: list[_Unsafe],
+    version: int,
 ) -> PartitionProduceResponse:
     try:
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+        if version < FIRST_VERSION_WITH_ZSTD:
+            _check_codec(records)
+        if len(records) >= HEADER_BYTES and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there are no transactions here yet")
         appended = partition.append(records, acks, now)
     except RefusedRecords as refused:
         answer = _failed(index, refused.code, refused.message)
@@ -103,12 +110,20 @@ def _append(
         log_append_time_ms=appended.append_time_ms,
         log_start_offset=partition.log.start_offset,
     )
-    written.append(_Written(partition, appended.last_offset + 1, answer))
+    end = appended.last_offset + 1
+    if (partition.high_watermark if acks == ALL else partition.durable_end) < end:
+        waiting.append(_Unsafe(partition, end, answer))
     return answer
 
 
+def _check_codec(records: memoryview) -> None:
+    """A client that speaks an old version may have a reader of the same age beside it."""
+    if len(records) >= HEADER_BYTES and read_header(records).attributes & CODEC_BITS == Codec.ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later")
+
+
 def _when_known(
-    response: ProduceResponse, waiting: list[_Written], condition: type[Committed | Durable]
+    response: ProduceResponse, waiting: list[_Unsafe], condition: type[Committed | Durable]
 ) -> Callable[[Now, bool], ProduceResponse]:
     def then(now: Now, in_time: bool) -> ProduceResponse:
         for each in waiting:

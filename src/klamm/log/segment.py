@@ -166,7 +166,7 @@ class Segment:
             if positions[number] > start:
                 return Place(positions[number], self._recent_ends[number - 1] if number else self._recent_start)
         entry = self._confirmed(self.index.at_or_before_position(cut))
-        if entry is not None and entry.position - start >= at_most // 2:
+        if entry is not None and entry.position - start >= max(at_most // 2, 1):
             return Place(entry.position, step_at(self.log, entry.position).base_offset)
         found = None
         for step in steps(self.log, max(start, entry.position if entry is not None else 0), self.base_offset):

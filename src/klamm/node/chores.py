@@ -24,10 +24,12 @@ class _Entry:
 class Chores:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
+        self.next_due_ms: float | None = None
 
     def add(self, chore: Chore, interval_ms: float, now: Now, *, first_after_ms: float | None = None) -> None:
         first = interval_ms if first_after_ms is None else first_after_ms
         self._entries.append(_Entry(chore, interval_ms, now.monotonic_ms + first))
+        self._look_ahead()
 
     def run_slice(self, now: Now) -> None:
         """One slice of the chore that has been due longest, if any is due."""
@@ -42,6 +44,7 @@ class Chores:
         except StopIteration:
             entry.under_way = None
             entry.due_ms = now.monotonic_ms + entry.interval_ms
+        self._look_ahead()
 
-    def next_due_ms(self) -> float | None:
-        return min((entry.due_ms for entry in self._entries), default=None)
+    def _look_ahead(self) -> None:
+        self.next_due_ms = min((entry.due_ms for entry in self._entries), default=None)

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from random import Random
 
 from klamm.broker.broker import Broker
+from klamm.broker.housekeeping import METADATA
 from klamm.controller import features
 from klamm.controller.brokers import BrokerHeartbeat, BrokerRegistration
 from klamm.controller.controller import Controller
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import Now, Offset, Uuid, drawn_uuid
+from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
 from klamm.metadata.delta import Delta
 from klamm.metadata.image import EMPTY, Endpoint
@@ -33,19 +35,31 @@ class Metadata:
         self._controller: Controller
         self._wanted: tuple[list[File], Offset] | None = None
         self._failure: str | None = None
+        self.is_busy = False
+        """Whether the quorum has something to flush or to apply."""
 
     def start(self, identity: Identity, endpoint: Endpoint, previous_broker_epoch: int, now: Now) -> None:
         """Replay the log, register this broker's new life, and be counted on. Nobody waits yet: flushes are done
         here."""
         broker = self._broker
         clean = previous_broker_epoch >= 0
-        self._raft = Raft.open(broker.config, identity.directory_id, self._files, now, clean=clean, tell=self._tell)
+        recovery_point = broker.partitions.checkpointed(checkpoint.RECOVERY_POINTS).get(METADATA, 0)
+        self._raft = Raft.open(
+            broker.config,
+            identity.directory_id,
+            self._files,
+            now,
+            clean=clean,
+            recovery_point=recovery_point,
+            tell=self._tell,
+        )
         self._raft.start(now)
         broker.image = EMPTY
         self._catch_up()
         self._controller = Controller(broker.config, identity.cluster_id, self._random, broker.image)
         broker.controller = self._controller
         broker.propose = self.propose
+        broker.metadata_recovery_point = lambda: self._raft.log.recovery_point
         first_records = self._controller.activate().records
         if first_records:
             self.propose(first_records, now)
@@ -60,6 +74,7 @@ class Metadata:
             offset = self._raft.propose(records, now)
         except DiskFailed as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {error}") from error
+        self.is_busy = True
         for record in records:
             self._controller.replay(record)
         return offset
@@ -71,6 +86,7 @@ class Metadata:
             if ready.flush is not None:
                 self._wanted = (ready.flush.files, ready.flush.up_to)
             if not ready.committed:
+                self.is_busy = False
                 return
             delta = Delta(self._broker.image)
             for batch in ready.committed:
@@ -88,6 +104,7 @@ class Metadata:
 
     def flushed(self, up_to: Offset) -> None:
         self._raft.flushed(up_to)
+        self.is_busy = True
 
     def fail(self, reason: str) -> None:
         """The metadata log broke a promise: nothing more is decided here until a restart recovers it."""

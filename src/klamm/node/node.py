@@ -115,7 +115,8 @@ class Node:
         while True:
             if broker.grown:
                 broker.settle_grown(now)
-            self.metadata.apply_committed(now)
+            if self.metadata.is_busy:
+                self.metadata.apply_committed(now)
             released = broker.waiting.take_released()
             if not released:
                 break
@@ -147,7 +148,7 @@ class Node:
 
     def _set_alarm(self, effects: list[Effect]) -> None:
         wake_ms = self.broker.waiting.next_deadline_ms()
-        for due_ms in (self.chores.next_due_ms(), self._flushing.next_due_ms()):
+        for due_ms in (self.chores.next_due_ms, self._flushing.next_due_ms()):
             if due_ms is not None and (wake_ms is None or due_ms < wake_ms):
                 wake_ms = due_ms
         if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):

@@ -12,7 +12,11 @@ from klamm.ids import NO_BROKER, BrokerId, Epoch, Now, Offset, TopicPartition, U
 from klamm.log.files import DiskFailed, DiskFull
 from klamm.log.log import Appended, Log
 from klamm.log.reading import LogSlice
+from klamm.log.settings import FOREVER_MS, LogSettings
 from klamm.partition.watermark import committed_offset
+
+ALL = -1
+"""A producer that waits for all in-sync replicas."""
 
 
 class Grown(Protocol):
@@ -23,24 +27,28 @@ class Grown(Protocol):
 
 class Partition:
     __slots__ = (
-        "_changed",
+        "_commits_alone",
         "_grown",
         "_grown_noted",
+        "_min_in_sync_setting",
+        "_settled_start",
+        "_settled_watermark",
         "deleted",
         "failed_full",
         "failure",
         "high_watermark",
         "in_sync",
+        "is_flushed",
         "leader",
         "leader_epoch",
         "log",
         "me",
-        "min_in_sync_setting",
         "partition_epoch",
         "replicas",
         "sessions",
         "topic_id",
         "topic_partition",
+        "waits_for_disk",
     )
 
     def __init__(
@@ -56,7 +64,6 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.me = me
-        self.min_in_sync_setting = min_in_sync_replicas
         self.leader: BrokerId = NO_BROKER
         self.leader_epoch: Epoch = -1
         self.partition_epoch = -1
@@ -69,9 +76,11 @@ class Partition:
         self.deleted = False
         self.sessions: list[tuple[Any, Any]] | None = None
         """Fetch sessions that hold this partition, and their key for it; none for most."""
-        self._changed = False
+        self._settled_watermark: Offset = -1
+        self._settled_start: Offset = -1
         self._grown = grown
         self._grown_noted = False
+        self.configure(log.settings, min_in_sync_replicas)
 
     # Roles.
 
@@ -83,7 +92,19 @@ class Partition:
         self.leader_epoch = epoch
         self.replicas = replicas
         self.in_sync = in_sync
+        self._see_who_commits()
         self.note_grown()
+
+    def configure(self, settings: LogSettings, min_in_sync_replicas: int) -> None:
+        """The topic's settings, from now on."""
+        self.log.settings = settings
+        self._min_in_sync_setting = min_in_sync_replicas
+        self.waits_for_disk = settings.flush_messages == 1
+        self.is_flushed = settings.flush_messages < FOREVER_MS or settings.flush_ms < FOREVER_MS
+        self._see_who_commits()
+
+    def _see_who_commits(self) -> None:
+        self._commits_alone = len(self.in_sync) == 1 and not self.waits_for_disk
 
     @property
     def is_leader(self) -> bool:
@@ -105,7 +126,7 @@ class Partition:
         others have it."""
         if self.failure is not None or self.leader != self.me:
             self.check_serving()
-        if acks == -1 and len(self.in_sync) < self.min_in_sync:
+        if acks == ALL and len(self.in_sync) < self.min_in_sync:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
             appended = self.log.append_as_leader(view, self.leader_epoch, now)
@@ -114,20 +135,19 @@ class Partition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if not self._grown_noted:
             self.note_grown()
-        if len(self.in_sync) == 1:
-            self._advance()
+        if self._commits_alone:
+            self.high_watermark = self.log.end_offset
         return appended
 
     @property
     def min_in_sync(self) -> int:
         """As many as the topic asks for, but never more than there are."""
-        return min(self.min_in_sync_setting, len(self.replicas))
+        return min(self._min_in_sync_setting, len(self.replicas))
 
     def advance_start_offset(self, offset: Offset) -> None:
         """Records before this offset are gone."""
         self.log.advance_start_offset(offset)
         self.note_grown()
-        self._changed = True
 
     def expire(self, now: Now) -> bool:
         """Delete what has outlived its retention; whether anything was."""
@@ -140,23 +160,21 @@ class Partition:
         self._grown(self)
 
     def maybe_advance(self) -> bool:
-        """Move the high watermark as far as the in-sync replicas allow; whether anything moved since it was settled
-        last. Part of settling."""
+        """Move the high watermark as far as the in-sync replicas allow; whether readers see something else than when it
+        was settled last. Part of settling."""
         self._grown_noted = False
-        self._advance()
-        changed, self._changed = self._changed, False
-        return changed
-
-    def _advance(self) -> None:
-        new = committed_offset([self.durable_end])
-        if new > self.high_watermark:
-            self.high_watermark = new
-            self._changed = True
+        if not self._commits_alone:
+            self.high_watermark = max(self.high_watermark, committed_offset([self.durable_end]))
+        start_offset = self.log.start_offset
+        if self.high_watermark == self._settled_watermark and start_offset == self._settled_start:
+            return False
+        self._settled_watermark, self._settled_start = self.high_watermark, start_offset
+        return True
 
     @property
     def durable_end(self) -> Offset:
         """Below this, this replica's records survive what the topic asks them to survive."""
-        return self.log.recovery_point if self.log.settings.flush_messages == 1 else self.log.end_offset
+        return self.log.recovery_point if self.waits_for_disk else self.log.end_offset
 
     # Reading.
 

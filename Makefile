@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help install check test compat jars kcat bench bench-partitions crash fuzz clean
+.PHONY: help demo install check test compat jars kcat bench bench-partitions crash fuzz clean
 
 help:
+	@echo "make demo              a broker, a client, a kill -9, and the reckoning"
 	@echo "make test              lint, types and tests (Python and PyPI only)"
 	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
 	@echo "make check             ruff, mypy, the shape of the tree"
@@ -46,6 +47,9 @@ $(JARS)/.fetched: tools/kafka/pom.xml tools/kafka/fetch.sh
 
 kcat:
 	@command -v kcat >/dev/null || (echo "Installing kcat …" && apt-get -qq update && apt-get -qq install -y kcat >/dev/null)
+
+demo: install
+	$(BIN)/python examples/one_broker.py
 
 bench: install jars
 	$(BIN)/python -m bench run --rounds 5

@@ -145,10 +145,16 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+LONGEST_MESSAGE = 1_000
+
+
 class KafkaError(Exception):
     """A wish that cannot be granted, with the code the client understands and a message people understand."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        if message is not None and len(message) > LONGEST_MESSAGE:
+            # It may quote what a client sent, and a string of the protocol has a limit.
+            message = message[:LONGEST_MESSAGE] + " …"
         super().__init__(message or code.name)
         self.code = code
         self.message = message

@@ -64,10 +64,19 @@ class Broker:
         self._follow_config()
         self.housekeeping.load()
         self.partitions.open_all(self.image, now, clean=clean)
+        self._flush_recovered()
         self.partitions.lead_all(self.image)
 
-    def close(self, now: Now) -> None:
-        """Everything on disk, then the checkpoints, then the marker that says there is nothing to recover."""
+    def _flush_recovered(self) -> None:
+        """What was recovered counts as ours, so it has to survive the next crash as well."""
+        recovered = [each for each in self.partitions if each.log.recovery_point < each.log.end_offset]
+        ends = [(partition.log, *partition.log.files_to_flush()) for partition in recovered]
+        self.files.flush([file for _, files, _ in ends for file in files])
+        for log, _, end in ends:
+            log.flushed(end)
+
+    def close(self) -> bool:
+        """Everything on disk, then the checkpoints; whether all went well."""
         clean = True
         for partition in self.partitions:
             try:
@@ -75,10 +84,16 @@ class Broker:
             except DiskFailed as error:
                 self.disk_failed(partition, error)
             clean = clean and partition.failure is None
-        self.housekeeping.checkpoint_now()
-        if clean:
-            epoch = self.image.brokers[self.node_id].epoch
-            self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
+        try:
+            self.housekeeping.checkpoint_now()
+        except DiskFailed:
+            return False
+        return clean
+
+    def note_clean_shutdown(self) -> None:
+        """The marker that says there is nothing to recover, after all else."""
+        epoch = self.image.brokers[self.node_id].epoch
+        self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
 
     # What handlers ask.
 
@@ -133,9 +148,13 @@ class Broker:
         self.image = image
         if any(resource.type == ResourceType.BROKER for resource in changes.configs_changed):
             self._follow_config()
-        for partition in self.partitions.follow(image, changes, now):
-            if partition.deleted:
-                self.waiting.failed(partition)
+        touched = self.partitions.follow(image, changes, now)
+        deleted = [partition for partition in touched if partition.deleted]
+        if deleted:
+            self.housekeeping.forget([partition.topic_partition for partition in deleted])
+        for partition in deleted:
+            self.waiting.failed(partition)
+        for partition in touched:
             self.announce(partition)
         self.producer_ids.applied(image.offset)
         self.waiting.applied(image.offset)

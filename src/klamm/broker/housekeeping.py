@@ -30,6 +30,12 @@ REVIVAL_INTERVAL_MS = 5_000.0
 FLUSH_PATIENCE_MS = 20.0
 ROOM_TO_REVIVE_BYTES = 16 << 20
 METADATA = TopicPartition(CLUSTER_METADATA, 0)
+CHECKPOINTS = (
+    checkpoint.RECOVERY_POINTS,
+    checkpoint.LOG_START_OFFSETS,
+    checkpoint.HIGH_WATERMARKS,
+    checkpoint.CLEANER_OFFSETS,
+)
 
 
 @dataclass(slots=True)
@@ -41,9 +47,10 @@ class Chore:
 class FlushWish:
     """Files that have to reach the disk with the next flush, and whether they have."""
 
-    __slots__ = ("done", "error", "files")
+    __slots__ = ("done", "error", "files", "partition")
 
-    def __init__(self, files: Sequence[File]) -> None:
+    def __init__(self, partition: Partition, files: Sequence[File]) -> None:
+        self.partition = partition
         self.files = files
         self.done = False
         self.error: str | None = None
@@ -92,12 +99,19 @@ class Housekeeping:
 
     def load(self) -> None:
         """What earlier lives noted."""
-        self._clean_to = self._broker.partitions.checkpointed(checkpoint.CLEANER_OFFSETS)
+        for name in CHECKPOINTS:
+            self._checkpointed[name] = self._broker.partitions.checkpointed(name)
+        self._clean_to = dict(self._checkpointed[checkpoint.CLEANER_OFFSETS])
 
     def _in_slices(self) -> Iterator[list[Partition]]:
+        """The partitions that have records, a few at a time; those that work, at the time they are given."""
+        for some in self._all_in_slices():
+            yield [partition for partition in some if partition.failure is None]
+
+    def _all_in_slices(self) -> Iterator[list[Partition]]:
         iterator = iter([partition for partition in self._broker.partitions if partition.log.segments.all])
         while some := list(islice(iterator, PARTITIONS_A_SLICE)):
-            yield [partition for partition in some if partition.failure is None and not partition.deleted]
+            yield [partition for partition in some if not partition.deleted]
 
     def _expire(self, now: Now) -> Iterator[float]:
         for some in self._in_slices():
@@ -144,23 +158,24 @@ class Housekeeping:
             return
         try:
             while not compaction.step(COMPACTED_BYTES_A_SLICE):
+                if compaction.to_flush:
+                    yield from self._flushed(partition, compaction)
+                yield 0.0
                 if partition.deleted or partition.failure is not None:
                     compaction.abandon()
                     return
-                if compaction.to_flush:
-                    yield from self._flushed(compaction)
-                yield 0.0
         except (DiskFailed, KafkaError) as error:
             # The log is as it was. It is tried again next time, and the error will be there for people to see.
+            compaction.abandon()
             self._tell(CompactionFailed(str(name), str(error)))
             return
         self._clean_to[name] = compaction.clean_to
 
-    def _flushed(self, compaction: Compaction) -> Iterator[float]:
+    def _flushed(self, partition: Partition, compaction: Compaction) -> Iterator[float]:
         """Wait until the copy is on disk."""
-        wish = FlushWish(compaction.to_flush)
+        wish = FlushWish(partition, compaction.to_flush)
         self._broker.flush_wishes.append(wish)
-        while not wish.done:
+        while not wish.done and not partition.deleted:
             yield FLUSH_PATIENCE_MS
         if wish.error is not None:
             raise DiskFailed(wish.error)
@@ -168,7 +183,7 @@ class Housekeeping:
 
     def _checkpoint(self, now: Now) -> Iterator[float]:
         offsets = Offsets()
-        for some in self._in_slices():
+        for some in self._all_in_slices():
             for partition in some:
                 offsets.note(partition)
             yield 0.0
@@ -177,19 +192,28 @@ class Housekeeping:
     def checkpoint_now(self) -> None:
         """At a clean shutdown, for good."""
         offsets = Offsets()
-        for some in self._in_slices():
+        for some in self._all_in_slices():
             for partition in some:
                 offsets.note(partition)
         self._write(offsets, durable=True)
 
+    def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """These are gone. What the checkpoints say of them must not be believed of a topic of the same name."""
+        for offsets in (self._clean_to, *self._checkpointed.values()):
+            for name in partitions:
+                offsets.pop(name, None)
+        for file, offsets in self._checkpointed.items():
+            self._broker.files.write_whole(file, checkpoint.offsets_text(offsets), durable=False)
+
     def _write(self, noted: Offsets, *, durable: bool) -> None:
         noted.recovery_points[METADATA] = self._broker.metadata_recovery_point()
-        for name, offsets in (
-            (checkpoint.RECOVERY_POINTS, noted.recovery_points),
-            (checkpoint.LOG_START_OFFSETS, noted.start_offsets),
-            (checkpoint.HIGH_WATERMARKS, noted.watermarks),
-            (checkpoint.CLEANER_OFFSETS, self._clean_to),
-        ):
+        maps = (noted.recovery_points, noted.start_offsets, noted.watermarks, self._clean_to)
+        unopened = [
+            each.topic_partition for each in self._broker.partitions if each.failure and not each.log.segments.all
+        ]
+        for name, offsets in zip(CHECKPOINTS, maps, strict=True):
+            before = self._checkpointed[name]
+            offsets.update({each: before[each] for each in unopened if each in before})
             if durable or self._checkpointed.get(name) != offsets:
                 self._broker.files.write_whole(name, checkpoint.offsets_text(offsets), durable=durable)
                 self._checkpointed[name] = dict(offsets)

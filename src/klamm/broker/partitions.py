@@ -8,13 +8,14 @@ removed. The topic id stands in `partition.metadata`, as in Kafka.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from klamm.broker.facts import DamagedCheckpoint, LogsOpened, StrayDirectory
+from klamm.broker.facts import DamagedCheckpoint, LogsOpened, PartitionFailed, StrayDirectory
 from klamm.broker.topic_settings import TopicSettings
 from klamm.controller.names import CLUSTER_METADATA
+from klamm.errors import KafkaError
 from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
-from klamm.log.files import Files
+from klamm.log.files import DiskFailed, Files
 from klamm.log.log import Log
 from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
@@ -95,17 +96,27 @@ class Partitions:
             self._create_directory(directory, topic.topic_id)
             recovery_point = 0
         settings = self._settings_for(topic.name)
-        log = Log.open(
-            directory,
-            self._files,
-            settings.log,
-            now,
-            clean=clean,
-            recovery_point=recovery_point,
-            start_offset=start_offsets.get(name, 0) if directory in on_disk else 0,
-            tell=self._tell,
-        )
-        return Partition(name, topic.topic_id, log, self._me, settings.min_in_sync_replicas, self._grown)
+        start_offset = start_offsets.get(name, 0) if directory in on_disk else 0
+        failure = None
+        try:
+            log = Log.open(
+                directory,
+                self._files,
+                settings.log,
+                now,
+                clean=clean,
+                recovery_point=recovery_point,
+                start_offset=start_offset,
+                tell=self._tell,
+            )
+        except (DiskFailed, KafkaError) as error:
+            failure = str(error)
+            log = Log.unopened(directory, self._files, settings.log, start_offset)
+        partition = Partition(name, topic.topic_id, log, self._me, settings.min_in_sync_replicas, self._grown)
+        if failure is not None:
+            partition.fail(failure)
+            self._tell(PartitionFailed(directory, failure))
+        return partition
 
     def checkpointed(self, name: str) -> dict[TopicPartition, Offset]:
         """A checkpoint, or nothing where it is missing or damaged: then more is recovered than had to be."""

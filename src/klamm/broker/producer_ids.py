@@ -25,6 +25,10 @@ class ProducerIds:
         self._granted = (offset, block)
         self.pending = offset
 
+    def forget_granted(self) -> None:
+        """The record will not be committed."""
+        self._granted = self.pending = None
+
     def applied(self, offset: Offset) -> None:
         if self._granted is not None and offset >= self._granted[0]:
             self._stock = self._granted[1]

@@ -6,12 +6,15 @@ collected, and the node answers it when the step settles.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 
 from klamm.broker.answer import Applied, Changed, Committed, Later
 from klamm.ids import Now, Offset
 from klamm.partition.partition import Partition
+
+FORGOTTEN = 64
+"""A heap keeps those who were answered by other means until they are this many more than those who wait."""
 
 
 class Waiter:
@@ -19,7 +22,7 @@ class Waiter:
 
     __slots__ = ("answered", "connection", "deliver", "later", "open")
 
-    def __init__(self, later: Later, connection: int, deliver: Callable[[object], None]) -> None:
+    def __init__(self, later: Later, connection: int, deliver: Callable[[Now, bool], None]) -> None:
         self.later = later
         self.connection = connection
         self.deliver = deliver
@@ -30,14 +33,20 @@ class Waiter:
 class OffsetQueue:
     """Waiters for one growing number, smallest first."""
 
-    __slots__ = ("_heap", "_order")
+    __slots__ = ("_heap", "_order", "_sweep_at")
 
     def __init__(self) -> None:
         self._heap: list[tuple[Offset, int, Waiter]] = []
         self._order = count()
+        self._sweep_at = FORGOTTEN
 
     def add(self, offset: Offset, waiter: Waiter) -> None:
         heappush(self._heap, (offset, next(self._order), waiter))
+        if len(self._heap) >= self._sweep_at:
+            # Producers that gave up, or went away, would otherwise stay here until the offset is reached.
+            self._heap = [entry for entry in self._heap if not entry[2].answered]
+            heapify(self._heap)
+            self._sweep_at = 2 * len(self._heap) + FORGOTTEN
 
     def reached(self, offset: Offset) -> list[Waiter]:
         """Waiters that now have one open condition less."""
@@ -64,6 +73,7 @@ class Waiting:
         self._fetches: dict[object, dict[Waiter, None]] = {}
         self._deadlines: list[tuple[float, int, Waiter]] = []
         self._order = count()
+        self._open = 0
         self._by_connection: dict[int, set[Waiter]] = {}
         self._released: list[tuple[Waiter, bool]] = []
 
@@ -83,6 +93,10 @@ class Waiting:
                     queue = queues[partition] = OffsetQueue()
                 queue.add(offset, waiter)
         heappush(self._deadlines, (deadline_ms, next(self._order), waiter))
+        self._open += 1
+        if len(self._deadlines) > 2 * self._open + FORGOTTEN:
+            self._deadlines = [entry for entry in self._deadlines if not entry[2].answered]
+            heapify(self._deadlines)
         self._by_connection.setdefault(waiter.connection, set()).add(waiter)
 
     # What happened.
@@ -144,7 +158,7 @@ class Waiting:
         return len(self._by_connection.get(connection, ()))
 
     def __len__(self) -> int:
-        return sum(map(len, self._by_connection.values()))
+        return self._open
 
     def _reached(self, queues: dict[Partition, OffsetQueue], partition: Partition, offset: Offset) -> None:
         queue = queues.get(partition)
@@ -170,6 +184,7 @@ class Waiting:
 
     def _forget(self, waiter: Waiter) -> None:
         waiter.answered = True
+        self._open -= 1
         until = waiter.later.until
         if isinstance(until, Changed):
             for subject in until.subjects:

@@ -25,6 +25,7 @@ from klamm.machine import Decision
 from klamm.metadata.image import ConfigResource, Image, ResourceType
 from klamm.metadata.records import ConfigRecord, MetadataRecord
 
+LONGEST_ID = 10
 # A string of a record is no longer than that.
 MAX_VALUE_BYTES = 32_767
 
@@ -123,6 +124,10 @@ def _check_sizes(settings: Settings) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
+def is_broker_id(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) <= LONGEST_ID
+
+
 def _check_exists(image: Image, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC:
         if not resource.name:
@@ -130,7 +135,7 @@ def _check_exists(image: Image, resource: ConfigResource) -> None:
         if resource.name not in image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     elif resource.type == ResourceType.BROKER:
-        if resource.name and not (resource.name.isascii() and resource.name.isdigit()):
+        if resource.name and not is_broker_id(resource.name):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{resource.name}' is not the id of a broker.")
         if resource.name and int(resource.name) not in image.brokers:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {resource.name} is not registered.")

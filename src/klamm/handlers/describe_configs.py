@@ -7,6 +7,7 @@ cluster-wide default. Left out: groups, client metrics and broker loggers, which
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.config import ConfigEntry, describe_all_brokers, describe_broker, describe_topic
+from klamm.controller.configs import is_broker_id
 from klamm.controller.names import topic_name_problem
 from klamm.errors import ErrorCode, KafkaError
 from klamm.metadata.image import ResourceType
@@ -51,7 +52,7 @@ def _entries(resource: DescribeConfigsResource, call: Call) -> list[ConfigEntry]
             return describe_all_brokers(broker.config, keys)
         if name == str(broker.node_id):
             return describe_broker(broker.config, keys)
-        if not name.isdigit():
+        if not is_broker_id(name):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is broker {broker.node_id}, ask broker {name} itself")
     raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resources of type {resource.resource_type} have no settings here")

@@ -173,6 +173,7 @@ class _Fetch:
             self.session.attach(position, partition)
         else:
             position.partition = partition
+        partition.check_serving()
         partition.check_epoch(position.current_leader_epoch)
         return partition
 
@@ -224,12 +225,12 @@ class _Fetch:
         )
         position.told_high_watermark = data.high_watermark
         position.told_start_offset = data.log_start_offset
-        session.active.pop(position.key, None)
         if data.error_code or len(data.records) or data.diverging_epoch.epoch >= 0:
             # At the end of the line, so that a busy partition does not starve the others.
+            session.active.pop(position.key, None)
             session.active[position.key] = None
-        elif data.high_watermark > position.fetch_offset:
-            session.active[position.key] = None
+        elif data.high_watermark <= position.fetch_offset:
+            session.active.pop(position.key, None)
         return told
 
 

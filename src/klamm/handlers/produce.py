@@ -129,7 +129,9 @@ def _when_known(
         for each in waiting:
             partition = each.partition
             reached = partition.high_watermark if condition is Committed else partition.durable_end
-            if partition.failure is not None:
+            if partition.deleted:
+                _fail(each.answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+            elif partition.failure is not None:
                 _fail(each.answer, ErrorCode.KAFKA_STORAGE_ERROR, partition.failure)
             elif reached < each.end:
                 _fail(each.answer, ErrorCode.REQUEST_TIMED_OUT, None)

@@ -19,6 +19,7 @@ from klamm.log.cleaning import Cleaner, LastOffsets
 from klamm.log.files import DiskFailed, File, Files
 from klamm.log.names import CLEANED
 from klamm.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from klamm.log.settings import FOREVER_MS, LogSettings
 from klamm.log.walking import Damaged, time_of, whole_batches
 from klamm.records.batch import InvalidBatch, read_header
 
@@ -57,10 +58,16 @@ def dirty_range(log: "Log", now_ms: int, first_dirty_offset: Offset, up_to_offse
     if dirty_bytes == 0:
         return None
     ratio = dirty_bytes / sum(segment.size for segment, _ in segments)
-    oldest_ms = min((time for time in (segment.first_timestamp for segment in dirty) if time > 0), default=now_ms)
-    if ratio <= settings.min_cleanable_dirty_ratio and now_ms - oldest_ms <= settings.max_compaction_lag_ms:
+    if ratio <= settings.min_cleanable_dirty_ratio and not _waits_too_long(dirty, now_ms, settings):
         return None
     return Dirty(first_dirty_offset, segments, ratio)
+
+
+def _waits_too_long(dirty: list[Segment], now_ms: int, settings: LogSettings) -> bool:
+    if settings.max_compaction_lag_ms >= FOREVER_MS:
+        return False
+    times = [time for time in (segment.first_timestamp for segment in dirty) if time > 0]
+    return bool(times) and now_ms - min(times) > settings.max_compaction_lag_ms
 
 
 class Compaction:

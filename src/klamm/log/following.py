@@ -6,7 +6,8 @@ where its own log ends. Gaps are allowed, for the leader's log may be compacted.
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Epoch, Offset
-from klamm.records.batch import Batch, batches, intact
+from klamm.records.batch import ATTRIBUTES_AT, Batch, InvalidBatch, batches
+from klamm.records.crc import crc32c
 
 
 def checked_run(
@@ -17,13 +18,14 @@ def checked_run(
     if found and may_begin_before and found[0][1].base_offset < end_offset < found[0][1].next_offset:
         end_offset = found[0][1].base_offset
     for position, batch in found:
-        intact(view[position : position + batch.size_bytes])
+        if crc32c(view[position + ATTRIBUTES_AT : position + batch.size_bytes]) != batch.crc:
+            raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"the CRC of {batch} does not match its bytes")
         if batch.base_offset < end_offset or batch.last_offset_delta < 0:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"{batch} does not continue a log that ends at {end_offset}"
             )
-        if 0 <= batch.leader_epoch < latest_epoch:
+        if batch.leader_epoch < latest_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{batch} comes after epoch {latest_epoch}")
         end_offset = batch.next_offset
-        latest_epoch = max(latest_epoch, batch.leader_epoch)
+        latest_epoch = batch.leader_epoch
     return found

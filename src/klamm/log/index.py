@@ -11,10 +11,11 @@ rebuilds the indexes of whatever was not flushed. What a file claims is not beli
 """
 
 from bisect import bisect_right
+from contextlib import suppress
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
-from klamm.log.files import File, Files
+from klamm.log.files import DiskFull, File, Files
 
 PENDING_ENTRIES = 64
 # An index is searched by single reads until so few entries are left; those are read at once.
@@ -49,6 +50,10 @@ class Entries:
         return self.count * self.pair.size
 
     @property
+    def has_pending(self) -> bool:
+        return self.count > self._written
+
+    @property
     def is_torn(self) -> bool:
         return self.file.size % self.pair.size != 0
 
@@ -69,7 +74,9 @@ class Entries:
         self._pending += self.pair.pack(first, second)
         self.count += 1
         if self.count - self._written >= PENDING_ENTRIES:
-            self.write_pending()
+            # The batch is in the log already; its entry can wait until there is room again.
+            with suppress(DiskFull):
+                self.write_pending()
 
     def _entry(self, number: int) -> tuple[int, int]:
         first, second = self.pair.unpack(self._chunk(number, number + 1))

@@ -6,8 +6,8 @@ out: `read`. A batch that is refused (KafkaError) has changed nothing. When the 
 takes nothing more until it has been opened, and recovered, anew.
 
 Everything below `recovery_point` is on disk: `files_to_flush` says what has to be flushed to move it, `flushed` moves
-it. Whoever keeps recovery points in a checkpoint must write it after a truncation has lowered one and before the log
-grows past its old end again; recovery believes the checkpoint.
+it. Whoever keeps recovery points in a checkpoint must write it when a truncation has lowered one, and after opening,
+before the log grows again; recovery believes the checkpoint.
 
 A log without records is a directory and nothing else: files appear with the first append.
 """
@@ -30,6 +30,7 @@ from klamm.log.retention import SegmentDeleted, expired
 from klamm.log.segment import Segment
 from klamm.log.segments import Segments
 from klamm.log.settings import LogSettings
+from klamm.log.shelf import Shelf
 from klamm.log.walking import time_of
 from klamm.records.batch import Batch, checked, read_header, stamp
 from klamm.records.builder import BatchBuilder
@@ -119,6 +120,13 @@ class Log:
         self._compaction: Compaction | None = None
         self._tick_end_offset = -1
         self.settings = settings
+
+    @classmethod
+    def unopened(cls, directory: str, files: Files, settings: LogSettings, start_offset: Offset) -> "Log":
+        """In the place of a log that cannot be opened. It is to be told why, with `fail`."""
+        return cls(
+            directory, files, settings, Loaded(start_offset, start_offset, start_offset, Shelf(files, directory))
+        )
 
     # Writing.
 
@@ -227,6 +235,7 @@ class Log:
     def files_to_flush(self) -> tuple[list[File], Offset]:
         """What has to reach the disk so that everything up to the offset has. Then call `flushed`, or `fail`."""
         files = [file for segment in self.segments.unflushed for file in segment.files()]
+        files += self._shelf.snapshots_to_flush()
         if self.segments.active is not None and self.end_offset > self.recovery_point:
             files.append(self.segments.active.log)
         if self.epochs.changed:
@@ -255,13 +264,17 @@ class Log:
             return
         self._abandon_compaction()
         with self._disk():
-            if self.segments.active is not None:
-                self.segments.active.finish()
-                self._shelf.take_snapshot(self.producers, self.end_offset)
+            if self.epochs.changed:
+                # The log can tell again what the checkpoint says: no need to wait until it is on disk.
+                self._shelf.write_epochs(self.epochs)
             files, end_offset = self.files_to_flush()
             if files:
                 self._files.flush(files)
             self.flushed(end_offset)
+            active = self.segments.active
+            if active is not None and (active.has_pending or not self._shelf.has_snapshot(self.end_offset)):
+                active.finish()
+                self._shelf.take_snapshot(self.producers, self.end_offset)
             self._shelf.remove_doomed()
             self.close()
 
@@ -301,9 +314,12 @@ class Log:
             return True
         self._abandon_compaction()
         with self._disk():
-            self.segments.remove_after(offset)
+            removed = self.segments.remove_after(offset)
             segment = self.segments.active
             assert segment is not None
+            if removed:
+                # First these have to be gone for good, or a crash might leave them behind a hole.
+                self._files.flush([segment.log])
             self._ends_at(segment.truncate_to(offset))
             # If a crash brought the old end back, newer segments might seem to follow on it.
             self._files.flush([segment.log])
@@ -349,8 +365,9 @@ class Log:
             gone = expired(self, now.wall_ms, high_watermark)
             if gone:
                 self._delete_first(len(gone), now.wall_ms)
-        if self._tick_end_offset == self.end_offset and self.segments.active is not None:
-            self.segments.active.rest()
+        if self._tick_end_offset == self.end_offset:
+            for segment in self.segments.all:
+                segment.rest()
         self._tick_end_offset = self.end_offset
         return [SegmentDeleted(self.directory, segment.base_offset, segment.size, reason) for segment, reason in gone]
 
@@ -360,8 +377,9 @@ class Log:
         self, now: Now, first_dirty_offset: Offset, up_to_offset: Offset, *, max_keys: int = MAX_KEYS
     ) -> Compaction | None:
         """A machine that compacts this log in slices; None if the log is clean enough. `first_dirty_offset` is how far
-        it was compacted before, `up_to_offset` how far it may be: the high watermark or the last stable offset."""
-        assert self._compaction is None or self._compaction.is_done, "one at a time"
+        it was compacted before, `up_to_offset` how far it may be: the high watermark or the last stable offset. One
+        that was begun before and is not done ends."""
+        self._abandon_compaction()
         dirty = dirty_range(self, now.wall_ms, first_dirty_offset, up_to_offset) if self.failed is None else None
         if dirty is None:
             return None
@@ -429,17 +447,17 @@ class Log:
 
     def _make_room(self, size: int, next_offset: Offset, max_timestamp: int, now_ms: int) -> None:
         self._check_sound()
-        had_records = self.segments.active is not None
+        had_segment = self.segments.active is not None
         with self._disk():
             rolled = self.segments.make_room(size, self.end_offset, next_offset, max_timestamp, now_ms)
-            if rolled is not None and had_records:
+            if rolled is not None and had_segment:
                 self._shelf.take_snapshot(self.producers, rolled.base_offset)
 
     def _roll(self, now_ms: int) -> None:
         """A new segment that has a file though it has no records: its name tells where the log goes on."""
-        had_records = self.segments.active is not None
+        had_segment = self.segments.active is not None
         self.segments.roll(self.end_offset, now_ms).log.append(b"")
-        if had_records:
+        if had_segment:
             self._shelf.take_snapshot(self.producers, self.end_offset)
 
     def _begin_at(self, offset: Offset) -> None:

@@ -45,14 +45,14 @@ def slice_of(
         return None
     end = Place(segment.size, end_offset)
     if up_to_offset < end_offset:
-        end = segment.place_of(up_to_offset) or end
+        end = segment.place_of(up_to_offset) or Place(segment.size, up_to_offset)
     if end.position <= start.position:
         return empty_slice(offset)
     if end.position - start.position > max_bytes:
         end = segment.boundary(start.position, max_bytes) or _first_batch(segment, start, at_least_one=at_least_one)
         if end.position == start.position:
             return empty_slice(offset)
-    segment.confirm(start.position, end.position)
+    segment.confirm(start, end)
     segment.remember(end)
     size = end.position - start.position
     return LogSlice([segment.log.region(start.position, size)], size, start.offset, end.offset)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact, Tell
-from klamm.ids import Offset
+from klamm.ids import Epoch, Offset
 from klamm.log.checkpoint import read_epochs
 from klamm.log.epochs import EpochCache
 from klamm.log.files import Files
@@ -100,7 +100,9 @@ def load(
     if not segments:
         return loaded
     checkpoint = files.read_whole(f"{directory}/{LEADER_EPOCHS}") if LEADER_EPOCHS in names else None
-    opening = _Opening(loaded, directory, read_epochs(checkpoint or b""), now_ms, tell)
+    opening = _Opening(
+        loaded, files, directory, read_epochs(checkpoint or b""), now_ms, tell, is_compacted=settings.compact
+    )
     try:
         if not clean or not opening.was_closed_cleanly():
             opening.recover(recovery_point)
@@ -113,14 +115,24 @@ def load(
 
 
 class _Opening:
-    __slots__ = ("_directory", "_loaded", "_now_ms", "_stored_epochs", "_tell")
+    __slots__ = ("_directory", "_files", "_is_compacted", "_loaded", "_now_ms", "_stored_epochs", "_tell")
 
     def __init__(
-        self, loaded: Loaded, directory: str, stored_epochs: list[tuple[int, int]] | None, now_ms: int, tell: Tell
+        self,
+        loaded: Loaded,
+        files: Files,
+        directory: str,
+        stored_epochs: list[tuple[Epoch, Offset]] | None,
+        now_ms: int,
+        tell: Tell,
+        *,
+        is_compacted: bool,
     ) -> None:
         self._loaded = loaded
+        self._files = files
         self._directory = directory
         self._stored_epochs = stored_epochs
+        self._is_compacted = is_compacted
         self._now_ms = now_ms
         self._tell = tell
 
@@ -130,8 +142,8 @@ class _Opening:
         try:
             last = loaded.segments[-1].load_end()
             loaded.end_offset = last.next_offset if last is not None else loaded.segments[-1].base_offset
-            loaded.epochs = self._epochs(loaded.segments)
-            loaded.shelf.drop_snapshots_outside(0, loaded.end_offset)
+            loaded.epochs = self._epochs(loaded.segments, last or _last_batch(loaded.segments[:-1]))
+            loaded.shelf.drop_snapshots_outside(loaded.segments[0].base_offset, loaded.end_offset)
             loaded.producers = replayed(loaded.shelf, loaded.segments, self._now_ms)
         except Damaged as damage:
             self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
@@ -141,14 +153,13 @@ class _Opening:
 
     def recover(self, recovery_point: Offset) -> None:
         """Check everything from the segment on that holds the recovery point."""
-        loaded = self._loaded
-        first = max(bisect_right([segment.base_offset for segment in loaded.segments], recovery_point) - 1, 0)
+        segments = self._loaded.segments
+        if not _reaches(segments[-1], recovery_point):
+            # The checkpoint knows another log than this: what it says of older segments cannot be relied on either.
+            recovery_point = segments[0].base_offset
+        first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
         self._scan(first, recovery_point)
-        loaded.recovery_point = min(recovery_point, loaded.end_offset)
-        if loaded.end_offset < recovery_point and first > 0:
-            # The checkpoint knows another log than this: nothing it says about older segments can be relied on.
-            self._scan(0, 0)
-            loaded.recovery_point = loaded.segments[0].base_offset
+        self._loaded.recovery_point = min(recovery_point, self._loaded.end_offset)
 
     def settle(self) -> None:
         """The log's beginning, and no more epochs and snapshots than belong to it."""
@@ -165,6 +176,8 @@ class _Opening:
         loaded.start_offset = max(loaded.start_offset, loaded.segments[0].base_offset)
         loaded.epochs.truncate_from_end(loaded.end_offset)
         loaded.epochs.truncate_from_start(loaded.start_offset)
+        for segment in loaded.segments:
+            segment.rest()
         needed = {segment.base_offset for segment in loaded.segments} | {loaded.end_offset}
         loaded.shelf.drop_snapshots([offset for offset in loaded.shelf.snapshots if offset not in needed])
 
@@ -172,9 +185,10 @@ class _Opening:
         loaded = self._loaded
         older = loaded.segments[:first]
         end_offset = loaded.segments[first].base_offset
-        loaded.epochs = self._epochs(older)
+        loaded.epochs = self._epochs(older, _last_batch(older))
         loaded.epochs.truncate_from_end(end_offset)
-        loaded.shelf.drop_snapshots_outside(0, end_offset)
+        # One from before the first segment does not know what was deleted since: it would be out of sequence.
+        loaded.shelf.drop_snapshots_outside(loaded.segments[0].base_offset, end_offset)
         loaded.producers = replayed(loaded.shelf, older, self._now_ms)
         for number, segment in enumerate(loaded.segments[first:], first):
             if segment.base_offset != end_offset:
@@ -184,25 +198,29 @@ class _Opening:
                 loaded.shelf.take_snapshot(loaded.producers, end_offset)
             # The index is about to be rebuilt; what it knew may still tell damage from a torn tail.
             last_indexed = segment.index.last()
-            end_offset, size, damage = self._scan_segment(segment)
-            if damage is not None:
-                is_last = number + 1 == len(loaded.segments)
-                if end_offset < recovery_point and (not is_last or _goes_on(segment, size, last_indexed)):
-                    raise damage
-                self._cut(number + 1, str(damage), end_offset)
+            end_offset, size, damage = self._scan_segment(segment, recovery_point)
+            is_last = number + 1 == len(loaded.segments)
+            if (
+                damage is not None
+                and end_offset < recovery_point
+                and not (is_last and _is_tail(segment, size, last_indexed))
+            ):
+                raise damage
             segment.recovered(size)
             if damage is not None:
+                self._cut(number + 1, str(damage), end_offset)
                 break
         loaded.end_offset = end_offset
         loaded.unflushed = loaded.segments[first:-1]
 
-    def _scan_segment(self, segment: Segment) -> tuple[Offset, int, Damaged | None]:
+    def _scan_segment(self, segment: Segment, recovery_point: Offset) -> tuple[Offset, int, Damaged | None]:
         """Where its whole batches end, in offsets and in bytes, and what is wrong with the next."""
         loaded = self._loaded
         segment.reset_indexes()
         end_offset, size = segment.base_offset, 0
         try:
             for position, batch, view in whole_batches(segment.log, 0, end_offset):
+                self._check_follows(segment, position, batch, end_offset, recovery_point)
                 segment.note_batch(position, batch.next_offset, time_of(batch))
                 if batch.leader_epoch > loaded.epochs.latest:
                     loaded.epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -213,9 +231,18 @@ class _Opening:
             return end_offset, size, damage
         return end_offset, size, None
 
-    def _epochs(self, segments: list[Segment]) -> EpochCache:
+    def _check_follows(
+        self, segment: Segment, position: int, batch: Batch, end_offset: Offset, recovery_point: Offset
+    ) -> None:
+        """Offset and epoch stand outside of the CRC: no gap, unless compaction may have left it, and no way back."""
+        has_gap = batch.base_offset != end_offset and end_offset >= recovery_point and not self._is_compacted
+        if has_gap or batch.next_offset > segment.offset_limit:
+            raise Damaged(segment.log.path, position, f"{batch} where offset {end_offset} is due")
+        if batch.leader_epoch < self._loaded.epochs.latest:
+            raise Damaged(segment.log.path, position, f"{batch} after epoch {self._loaded.epochs.latest}")
+
+    def _epochs(self, segments: list[Segment], last: Batch | None) -> EpochCache:
         """The checkpoint's, if they agree with the last batch of these segments; else those of all their batches."""
-        last = _last_batch(segments)
         if self._stored_epochs is not None:
             epochs = EpochCache(self._stored_epochs)
             if last is None or last.leader_epoch < 0 or epochs.epoch_at(last.base_offset) == last.leader_epoch:
@@ -228,7 +255,9 @@ class _Opening:
         return epochs
 
     def _cut(self, number: int, reason: str, end_offset: Offset) -> None:
+        """What is cut must not come back with the next crash, when something else may stand behind it."""
         self._remove_after(number)
+        self._files.flush([self._loaded.segments[-1].log])
         self._tell(TailCut(self._directory, end_offset, reason))
 
     def _remove_after(self, number: int) -> None:
@@ -248,12 +277,20 @@ def _last_batch(segments: list[Segment]) -> Batch | None:
     return None
 
 
-def _goes_on(segment: Segment, position: int, last_indexed: Indexed | None) -> bool:
-    """Whether whole batches follow the damage at this position."""
-    if last_indexed is not None and last_indexed.position > position and segment.stands(last_indexed):
+def _reaches(segment: Segment, offset: Offset) -> bool:
+    """Whether the log, of which this is the last segment, seems to have got so far."""
+    try:
+        return offset <= segment.base_offset or segment.place_of(offset - 1) is not None
+    except Damaged:
         return True
+
+
+def _is_tail(segment: Segment, position: int, last_indexed: Indexed | None) -> bool:
+    """Whether no whole batch is to be found after the damage at this position."""
+    if last_indexed is not None and last_indexed.position > position and segment.stands(last_indexed):
+        return False
     try:
         step_at(segment.log, step_at(segment.log, position).end)
     except Damaged:
-        return False
-    return True
+        return True
+    return False

@@ -118,10 +118,21 @@ class Segment:
         self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
         self.index.write_pending()
         self.time_index.write_pending()
-        self.rest()
+        self._forget_recent()
 
     def rest(self) -> None:
-        """Give back the memory that only a busy segment needs."""
+        """Give back the memory that only a busy segment needs. It comes back by itself."""
+        self._forget_recent()
+        if not self.has_pending:
+            self._close_indexes()
+            self._index = self._time_index = None
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether index entries wait to be written."""
+        return any(index is not None and index.has_pending for index in (self._index, self._time_index))
+
+    def _forget_recent(self) -> None:
         if self._recent_ends:
             self._recent_start = self._recent_ends[-1]
             del self._recent_ends[:]
@@ -166,10 +177,12 @@ class Segment:
             if positions[number] > start:
                 return Place(positions[number], self._recent_ends[number - 1] if number else self._recent_start)
         entry = self._confirmed(self.index.at_or_before_position(cut))
-        if entry is not None and entry.position - start >= max(at_most // 2, 1):
-            return Place(entry.position, step_at(self.log, entry.position).base_offset)
         found = None
-        for step in steps(self.log, max(start, entry.position if entry is not None else 0), self.base_offset):
+        if entry is not None and entry.position > start:
+            found = Place(entry.position, step_at(self.log, entry.position).base_offset)
+            if entry.position - start >= at_most // 2:
+                return found
+        for step in steps(self.log, found.position if found is not None else start, self.base_offset):
             if step.end > cut:
                 break
             found = Place(step.end, step.next_offset)
@@ -185,13 +198,13 @@ class Segment:
             del self._cursors[next(iter(self._cursors))]
         self._cursors[place.offset] = place.position
 
-    def confirm(self, start: int, end: int) -> None:
-        """Make sure that these bytes are whole batches, before they are served for the first time."""
-        if end <= self._unconfirmed_from or start >= self._unconfirmed_to:
+    def confirm(self, start: Place, end: Place) -> None:
+        """Make sure that whole batches stand between these places, before they are served for the first time."""
+        if end.position <= self._unconfirmed_from or start.position >= self._unconfirmed_to:
             return
-        walk_over(self.log, start, self.base_offset, end)
-        if start <= self._unconfirmed_from:
-            self._unconfirmed_from = end
+        walk_over(self.log, start.position, start.offset, end.position, end.offset)
+        if start.position <= self._unconfirmed_from:
+            self._unconfirmed_from = end.position
 
     def place_of_time(self, timestamp: int) -> Place | None:
         """Where a search for the first record at or after this time begins; None if all records are older."""
@@ -271,7 +284,7 @@ class Segment:
         if place is None:
             return offset
         offset = min(offset, step_at(self.log, place.position).base_offset)
-        self.rest()
+        self._forget_recent()
         self.log.truncate(place.position)
         self.index.truncate(place.offset)
         self.time_index.truncate(place.offset)
@@ -285,12 +298,14 @@ class Segment:
         """From the log, which is always right."""
         self.reset_indexes()
         for position, batch in headers(self.log, 0, self.base_offset):
+            if batch.next_offset > self.offset_limit:
+                raise Damaged(self.log.path, position, f"{batch} is too far from {self.base_offset}")
             self.note_batch(position, batch.next_offset, time_of(batch))
         self._unconfirmed_from = self._unconfirmed_to
         self.finish()
 
     def reset_indexes(self) -> None:
-        self.rest()
+        self._forget_recent()
         self.index.reset()
         self.time_index.reset()
         self._indexed_at = 0
@@ -317,6 +332,9 @@ class Segment:
 
     def close(self) -> None:
         self.log.close()
+        self._close_indexes()
+
+    def _close_indexes(self) -> None:
         for index in (self._index, self._time_index):
             if index is not None:
                 index.file.close()

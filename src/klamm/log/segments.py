@@ -123,15 +123,17 @@ class Segments:
 
     # Losing some.
 
-    def remove_after(self, offset: Offset) -> None:
-        """Those that begin after the offset; the last one first, so that a crash leaves no hole."""
+    def remove_after(self, offset: Offset) -> bool:
+        """Those that begin after the offset, the last one first, so that a crash leaves no hole. Whether any did."""
         keep = bisect_right(self._bases, offset)
+        any_removed = keep < len(self.all)
         for segment in reversed(self.all[keep:]):
             segment.remove()
         del self.all[keep:], self._bases[keep:]
         self.active = self.all[-1] if self.all else None
         self.unflushed = [segment for segment in self.unflushed if segment in self.all[:-1]]
         self._roll_after_ms = _NOT_KNOWN
+        return any_removed
 
     def delete_first(self, count: int) -> list[File]:
         """Returns their files, which are to be removed later."""

@@ -1,7 +1,7 @@
 """What else lies in a log's directory: snapshots of its producers, its epoch checkpoint, and files that are deleted.
 
 A deleted file is renamed at once and removed `file.delete.delay.ms` later, as Kafka does it. Snapshots and checkpoint
-are written without waiting for the disk, for the log can tell again what they say.
+are written without waiting for the disk and flushed together with the log, which can tell again what they say.
 """
 
 from klamm.ids import Offset
@@ -14,22 +14,32 @@ from klamm.log.snapshots import read_snapshot, snapshot_bytes
 
 
 class Shelf:
-    __slots__ = ("_directory", "_doomed", "_files", "snapshots")
+    __slots__ = ("_directory", "_doomed", "_files", "_unflushed", "snapshots")
 
     def __init__(self, files: Files, directory: str, snapshots: list[Offset] | None = None) -> None:
         self._files = files
         self._directory = directory
         self.snapshots = snapshots or []
         """The offsets before which they saw the log, growing."""
+        self._unflushed: list[Offset] = []
         self._doomed: list[tuple[int, File]] | None = None
 
     def take_snapshot(self, producers: ProducerStates, offset: Offset) -> None:
         """Of the producers as they are where the log ends at this offset."""
-        if self.snapshots and self.snapshots[-1] == offset:
+        if self.has_snapshot(offset):
             return
         assert not self.snapshots or self.snapshots[-1] < offset
         self._files.write_whole(self._snapshot_path(offset), snapshot_bytes(producers), durable=False)
         self.snapshots.append(offset)
+        self._unflushed.append(offset)
+
+    def has_snapshot(self, offset: Offset) -> bool:
+        return bool(self.snapshots) and self.snapshots[-1] == offset
+
+    def snapshots_to_flush(self) -> list[File]:
+        """Those taken since the last time. For producers whose records are deleted they are all there is."""
+        taken, self._unflushed = self._unflushed, []
+        return [self._files.file(self._snapshot_path(offset)) for offset in taken if offset in self.snapshots]
 
     def latest_snapshot(self, now_ms: int) -> tuple[ProducerStates, Offset]:
         """The newest that can be believed, and the offset up to which it saw the log. Damaged ones are removed."""

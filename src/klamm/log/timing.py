@@ -36,4 +36,7 @@ def _max_timestamp(segment: Segment, start_offset: Offset) -> int:
     place = segment.place_of(start_offset)
     if place is None:
         return -1
-    return max(time_of(batch) for _, batch in headers(segment.log, place.position, segment.base_offset))
+    first, data = batch_at(segment.log, place.position)
+    times = [record.timestamp for record in records_of(data) if record.offset >= start_offset]
+    rest = headers(segment.log, place.position + first.size_bytes, first.next_offset)
+    return max([*times, *(time_of(batch) for _, batch in rest)], default=-1)

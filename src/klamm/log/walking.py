@@ -12,15 +12,15 @@ from typing import NamedTuple
 from klamm.errors import ErrorCode, KafkaError
 from klamm.log.files import File
 from klamm.records.batch import (
+    ATTRIBUTES_AT,
     HEADER_BYTES,
     MAGIC,
     NO_TIMESTAMP,
     OVERHEAD_BYTES,
     Batch,
-    InvalidBatch,
-    intact,
     read_header,
 )
+from klamm.records.crc import crc32c
 
 CHUNK_BYTES = 4096
 WHOLE_CHUNK_BYTES = 1024 * 1024
@@ -72,28 +72,31 @@ def steps(file: File, position: int, least_offset: int, end: int | None = None) 
         position = next_position
 
 
-def walk_over(file: File, position: int, least_offset: int, end: int) -> None:
-    """Make sure that whole batches stand between these positions. `steps` without stops."""
+def walk_over(file: File, position: int, least_offset: int, end: int, end_offset: int) -> None:
+    """Make sure that only whole batches stand between these positions and offsets. `steps` without stops."""
     chunk, chunk_position = b"", position
     unpack = _START.unpack_from
     while position < end:
         at = position - chunk_position
         if at + HEADER_BYTES > len(chunk):
-            # After a large batch only its neighbour's header is needed.
-            chunk, chunk_position, at = file.read(position, CHUNK_BYTES if at < CHUNK_BYTES else HEADER_BYTES), position, 0
+            # After a large batch only the header of the next is needed.
+            chunk = file.read(position, CHUNK_BYTES if at < CHUNK_BYTES else HEADER_BYTES)
+            chunk_position, at = position, 0
             if len(chunk) < HEADER_BYTES:
                 raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
         base_offset, length, _, magic, _, _, last_offset_delta = unpack(chunk, at)
         next_position = position + length + OVERHEAD_BYTES
+        next_offset = base_offset + last_offset_delta + 1
         if (
             magic != MAGIC
             or length < HEADER_BYTES - OVERHEAD_BYTES
             or base_offset < least_offset
             or last_offset_delta < 0
             or next_position > end
+            or next_offset > end_offset
         ):
             raise _nonsense(file, position, read_header(chunk, at), least_offset, end)
-        least_offset = base_offset + last_offset_delta + 1
+        least_offset = next_offset
         position = next_position
 
 
@@ -149,10 +152,8 @@ def whole_batches(
         if len(chunk) - at < size:
             chunk, at = memoryview(file.read(position, min(max(size, WHOLE_CHUNK_BYTES), end - position))), 0
         view = chunk[at : at + size]
-        try:
-            intact(view)
-        except InvalidBatch as error:
-            raise Damaged(file.path, position, str(error)) from error
+        if crc32c(view[ATTRIBUTES_AT:]) != batch.crc:
+            raise Damaged(file.path, position, f"the CRC of {batch} does not match its bytes")
         yield position, batch, view
         least_offset = batch.next_offset
         position += size

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from klamm.facts import Tell
 from klamm.ids import Now
+from klamm.log.files import DiskFailed
+from klamm.node.facts import ChoreFailed
 
 Chore: TypeAlias = Callable[[Now], Iterator[float]]
 
@@ -22,7 +25,8 @@ class _Entry:
 
 
 class Chores:
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self._entries: list[_Entry] = []
         self.next_due_ms: float | None = None
 
@@ -42,9 +46,15 @@ class Chores:
         try:
             entry.due_ms = now.monotonic_ms + next(entry.under_way)
         except StopIteration:
-            entry.under_way = None
-            entry.due_ms = now.monotonic_ms + entry.interval_ms
+            self._done(entry, now)
+        except DiskFailed as error:
+            self._tell(ChoreFailed(str(error)))
+            self._done(entry, now)
         self._look_ahead()
+
+    def _done(self, entry: _Entry, now: Now) -> None:
+        entry.under_way = None
+        entry.due_ms = now.monotonic_ms + entry.interval_ms
 
     def _look_ahead(self) -> None:
         self.next_due_ms = min((entry.due_ms for entry in self._entries), default=None)

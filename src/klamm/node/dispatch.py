@@ -6,7 +6,6 @@ version 0 with UNSUPPORTED_VERSION and the list.
 """
 
 from collections.abc import Callable
-from traceback import format_exc
 
 from klamm.broker.answer import Later, Reply, Silence
 from klamm.broker.broker import Broker
@@ -53,29 +52,43 @@ class Dispatch:
         call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
         try:
             answer = handle(request, call)
+            if answer.__class__ is Reply:
+                connection.reply(encoded_response(API_BY_KEY[key], version, header.correlation_id, answer.response))
+                self._touch(connection)
+                return True
         except AssertionError:
             raise
         except Exception:
-            self._tell(HandlerFailed(connection.peer, f"{TABLE[key]} version {version}", format_exc()))
+            self._failed(connection, key, version)
             return False
-        if answer.__class__ is Reply:
-            connection.reply(encoded_response(API_BY_KEY[key], version, header.correlation_id, answer.response))
-            self._touch(connection)
-        elif answer.__class__ is Later:
+        if answer.__class__ is Later:
             self._wait(connection, answer, Place(key, version, header.correlation_id))
-        else:
-            assert isinstance(answer, Silence)
-            return not answer.close
-        return True
+            return True
+        assert isinstance(answer, Silence)
+        return not answer.close
 
     def _wait(self, connection: ServerConnection, later: Later, place: Place) -> None:
-        def deliver(response: object) -> None:
-            pieces = encoded_response(API_BY_KEY[place.api], place.version, place.correlation_id, response)
-            connection.ready(place, pieces)
+        def deliver(now: Now, in_time: bool) -> None:
+            try:
+                response = later.then(now, in_time)
+                pieces = encoded_response(API_BY_KEY[place.api], place.version, place.correlation_id, response)
+            except AssertionError:
+                raise
+            except Exception:
+                self._failed(connection, place.api, place.version)
+                connection.closing = True
+            else:
+                connection.ready(place, pieces)
             self._touch(connection)
 
         connection.wait(place)
         self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
+
+    def _failed(self, connection: ServerConnection, key: int, version: int) -> None:
+        """A mistake of ours. The client's connection ends, everybody else goes on, and a person can read about it."""
+        from traceback import format_exc
+
+        self._tell(HandlerFailed(connection.peer, f"{TABLE[key]} version {version}", format_exc()))
 
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header

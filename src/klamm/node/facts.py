@@ -29,6 +29,26 @@ class HandlerFailed(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataFailed(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the metadata log is offline ({self.reason}): nothing can be created or altered until a restart"
+
+
+@dataclass(frozen=True, slots=True)
+class ChoreFailed(Fact):
+    """Housekeeping met a disk that refused. It is tried again next time."""
+
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"housekeeping failed, and is tried again later: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class FlushFailed(Fact):
     level = "error"
     reason: str

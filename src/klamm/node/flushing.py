@@ -44,7 +44,8 @@ class Flushing:
             log_files, end = partition.log.files_to_flush()
             files += log_files
             self._partitions.append((partition, end))
-        self._wishes, self._broker.flush_wishes = self._broker.flush_wishes, []
+        self._wishes = [wish for wish in self._broker.flush_wishes if not wish.partition.deleted]
+        self._broker.flush_wishes = []
         for wish in self._wishes:
             files += wish.files
         self._under_way = True

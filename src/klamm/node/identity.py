@@ -28,18 +28,21 @@ def identity_of(files: Files, node_id: BrokerId, random: Random) -> Identity:
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity
-    found = checkpoint.read_meta_properties(files.read_whole(checkpoint.META_PROPERTIES))
-    if found is None or not {"cluster.id", "node.id", "directory.id"} <= found.keys():
+    found = checkpoint.read_meta_properties(files.read_whole(checkpoint.META_PROPERTIES)) or {}
+    try:
+        directory_id = uuid_from_text(found["directory.id"])
+        uuid_from_text(found["cluster.id"])
+    except (KeyError, ValueError):
         raise WrongDirectory(
             f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), "
             "or start with an empty directory"
-        )
+        ) from None
     if found["node.id"] != str(node_id):
         raise WrongDirectory(
             f"it belongs to node {found['node.id']}, and this is node {node_id}; "
             f"choose another with --dir, or start as --id {found['node.id']}"
         )
-    return Identity(found["cluster.id"], uuid_from_text(found["directory.id"]), is_new=False)
+    return Identity(found["cluster.id"], directory_id, is_new=False)
 
 
 def taken_clean_shutdown(files: Files) -> int:

@@ -21,6 +21,7 @@ from klamm.log.files import DiskFailed, File, Files
 from klamm.metadata.delta import Delta
 from klamm.metadata.image import EMPTY, Endpoint
 from klamm.metadata.records import MetadataRecord
+from klamm.node.facts import MetadataFailed
 from klamm.node.identity import Identity
 from klamm.quorum.raft import Raft
 
@@ -110,12 +111,18 @@ class Metadata:
         """The metadata log broke a promise: nothing more is decided here until a restart recovers it."""
         self._failure = f"The metadata log is offline: {reason}"
         self._raft.flush_failed(reason)
+        self._tell(MetadataFailed(reason))
+        self._broker.producer_ids.forget_granted()
         self._broker.waiting.nothing_applies_any_more()
 
-    def close(self) -> None:
-        """After the last step: what was proposed is flushed, whether or not somebody waited for it."""
+    def close(self) -> bool:
+        """After the last step: what was proposed is flushed, whether or not somebody waited for it. Whether it was."""
         if self._failure is None:
-            self._raft.close_cleanly()
+            try:
+                self._raft.close_cleanly()
+            except DiskFailed as error:
+                self.fail(str(error))
+        return self._failure is None
 
     # Starting.
 

@@ -36,7 +36,7 @@ class Node:
         self.metadata = metadata
         self._files = files
         self._random = random
-        self.chores = Chores()
+        self.chores = Chores(tell)
         self._tell = tell
         self._connections: dict[int, ServerConnection] = {}
         self._touched: list[ServerConnection] = []
@@ -70,8 +70,9 @@ class Node:
 
     def stop(self, now: Now) -> None:
         """A clean shutdown: everything flushed, checkpointed, and the marker that says so written last."""
-        self.broker.close(now)
-        self.metadata.close()
+        clean = self.broker.close()
+        if self.metadata.close() and clean:
+            self.broker.note_clean_shutdown()
 
     # Events.
 
@@ -121,7 +122,7 @@ class Node:
             if not released:
                 break
             for waiter, in_time in released:
-                waiter.deliver(waiter.later.then(now, in_time))
+                waiter.deliver(now, in_time)
         effects, self._effects = self._effects, []
         if self._touched:
             self._send(effects)

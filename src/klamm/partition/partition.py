@@ -163,8 +163,9 @@ class Partition:
         """Move the high watermark as far as the in-sync replicas allow; whether readers see something else than when it
         was settled last. Part of settling."""
         self._grown_noted = False
-        if not self._commits_alone:
-            self.high_watermark = max(self.high_watermark, committed_offset([self.durable_end]))
+        committed = committed_offset([self.durable_end])
+        if committed > self.high_watermark:
+            self.high_watermark = committed
         start_offset = self.log.start_offset
         if self.high_watermark == self._settled_watermark and start_offset == self._settled_start:
             return False

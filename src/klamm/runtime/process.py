@@ -13,9 +13,11 @@ from typing import IO
 
 from klamm.config import BrokerConfig, Listener
 from klamm.log.files import DiskFailed
+from klamm.log.recovery import LogDamaged
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
 from klamm.node.identity import WrongDirectory
+from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import ListensWide, SettingWarning, Stopped
@@ -83,7 +85,7 @@ def open_node(driver: Driver, config: BrokerConfig, listener: Listener, director
     endpoint = Endpoint(advertised.name, host, advertised.port or listener.port)
     try:
         driver.start(endpoint)
-    except (DiskFailed, UnreadableMetadata, WrongDirectory) as error:
+    except (DiskFailed, LogDamaged, UnreadableElection, UnreadableMetadata, WrongDirectory) as error:
         raise CannotStart(f"the data directory {directory} cannot be opened: {error}") from error
 
 

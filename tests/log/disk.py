@@ -13,6 +13,9 @@ from random import Random
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
 
+BLOCK_BYTES = 32
+"""Much smaller than a real disk's, but no smaller than what a batch's checksum leaves out."""
+
 Change = tuple[str, str, "Inode | str | None"]
 
 
@@ -56,13 +59,13 @@ class Inode:
 
     def _lose_blocks(self, survived: bytearray, random: Random) -> None:
         """The file's size may be on disk before its bytes are."""
-        unsafe = next((at for at, byte in enumerate(self.durable) if at >= len(survived) or survived[at] != byte), None)
-        start = len(self.durable) if unsafe is None else unsafe
+        changed = (at for at, byte in enumerate(self.durable) if at >= len(survived) or survived[at] != byte)
+        start = next(changed, len(self.durable))
         if start < len(survived) and random.random() < 0.3:
             first = random.randrange(start, len(survived))
             last = random.randint(first, len(survived))
-            filling = bytes(last - first) if random.random() < 0.5 else random.randbytes(last - first)
-            survived[first:last] = filling
+            first, last = max(start, first - first % BLOCK_BYTES), min(len(survived), last + -last % BLOCK_BYTES)
+            survived[first:last] = bytes(last - first) if random.random() < 0.5 else random.randbytes(last - first)
 
 
 class MemoryRegion:

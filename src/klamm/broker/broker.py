@@ -22,7 +22,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset
 from klamm.log import checkpoint
-from klamm.log.files import DiskFailed, DiskFull, Files
+from klamm.log.files import DiskFailed, DiskFull, File, Files
 from klamm.log.settings import FOREVER_MS
 from klamm.metadata import image as metadata_image
 from klamm.metadata.delta import Changes
@@ -64,19 +64,35 @@ class Broker:
         self._follow_config()
         self.housekeeping.load()
         self.partitions.open_all(self.image, now, clean=clean)
-        self._flush_recovered()
+        # What was recovered counts as ours, so it has to survive the next crash as well.
+        self._flush_all()
         self.partitions.lead_all(self.image)
 
-    def _flush_recovered(self) -> None:
-        """What was recovered counts as ours, so it has to survive the next crash as well."""
-        recovered = [each for each in self.partitions if each.log.recovery_point < each.log.end_offset]
-        ends = [(partition.log, *partition.log.files_to_flush()) for partition in recovered]
-        self.files.flush([file for _, files, _ in ends for file in files])
-        for log, _, end in ends:
-            log.flushed(end)
+    def _flush_all(self) -> None:
+        """Everything in one go, while nobody is served. Who cannot be flushed is offline."""
+        unflushed = [each for each in self.partitions if each.log.recovery_point < each.log.end_offset]
+        ends: list[tuple[Partition, Offset]] = []
+        files: list[File] = []
+        for partition in unflushed:
+            try:
+                more, end = partition.log.files_to_flush()
+            except DiskFailed as error:
+                self.disk_failed(partition, error)
+                continue
+            files += [*more, *self.partitions.directories.unflushed_name(partition)]
+            ends.append((partition, end))
+        try:
+            self.files.flush(files)
+        except DiskFailed as error:
+            for partition, _ in ends:
+                self.disk_failed(partition, error)
+            return
+        for partition, end in ends:
+            partition.log.flushed(end)
 
     def close(self) -> bool:
         """Everything on disk, then the checkpoints; whether all went well."""
+        self._flush_all()
         clean = True
         for partition in self.partitions:
             try:
@@ -164,7 +180,7 @@ class Broker:
         self.grown.clear()
         for partition in grown:
             if partition.failure is not None:
-                self.fail(partition, partition.failure, full=partition.failed_full)
+                self._release_failed(partition, partition.failure)
                 continue
             if partition.maybe_advance():
                 self.waiting.watermark_moved(partition)
@@ -186,9 +202,14 @@ class Broker:
         self.fail(partition, str(error), full=isinstance(error, DiskFull))
 
     def fail(self, partition: Partition, reason: str, *, full: bool = False) -> None:
-        """This partition's disk broke its promise: tell everybody who waits for it, acknowledge nothing."""
+        """This partition's disk broke its promise. When the step settles, everybody who waits for it hears so."""
         partition.fail(reason, full=full)
-        self._tell(PartitionFailed(str(partition.topic_partition), reason))
+
+    def _release_failed(self, partition: Partition, reason: str) -> None:
+        partition.maybe_advance()
+        if not partition.failure_told:
+            partition.failure_told = True
+            self._tell(PartitionFailed(str(partition.topic_partition), reason))
         self.waiting.failed(partition)
         self.announce(partition)
 

@@ -61,3 +61,33 @@ class PartitionRevived(Fact):
 
     def __str__(self) -> str:
         return f"{self.partition} is back, up to offset {self.end_offset}: there is room on the disk again"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryStays(Fact):
+    level = "error"
+    directory: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.directory} could not be set aside and is tried again at the next start: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionFailed(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} could not be searched for old records, nothing was deleted: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFailed(Fact):
+    level = "error"
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} could not be written, and is tried again later: {self.reason}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from klamm.broker.facts import CompactionFailed, PartitionRevived
+from klamm.broker.facts import CheckpointFailed, CompactionFailed, PartitionRevived, RetentionFailed
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.errors import KafkaError
 from klamm.facts import Tell
@@ -77,6 +77,7 @@ class Housekeeping:
         self._broker = broker
         self._tell = tell
         self._checkpointed: dict[str, dict[TopicPartition, Offset]] = {}
+        self._to_be_written: set[str] = set()
         self._clean_to: dict[TopicPartition, Offset] = {}
         """How far each compacted log is clean."""
 
@@ -90,7 +91,7 @@ class Housekeeping:
             Chore(self._expire, config.integer("log.retention.check.interval.ms")),
             Chore(self._checkpoint, checkpoint_ms),
             Chore(self._forget_producers, config.integer("producer.id.expiration.check.interval.ms")),
-            Chore(self._broker.partitions.remove_doomed, REMOVAL_INTERVAL_MS),
+            Chore(self._broker.partitions.directories.remove_doomed, REMOVAL_INTERVAL_MS),
             Chore(self._revive, REVIVAL_INTERVAL_MS),
         ]
         if config.boolean("log.cleaner.enable"):
@@ -203,7 +204,11 @@ class Housekeeping:
             for name in partitions:
                 offsets.pop(name, None)
         for file, offsets in self._checkpointed.items():
-            self._broker.files.write_whole(file, checkpoint.offsets_text(offsets), durable=False)
+            try:
+                self._broker.files.write_whole(file, checkpoint.offsets_text(offsets), durable=False)
+            except DiskFailed as error:
+                self._to_be_written.add(file)
+                self._tell(CheckpointFailed(file, str(error)))
 
     def _write(self, noted: Offsets, *, durable: bool) -> None:
         noted.recovery_points[METADATA] = self._broker.metadata_recovery_point()
@@ -214,9 +219,10 @@ class Housekeeping:
         for name, offsets in zip(CHECKPOINTS, maps, strict=True):
             before = self._checkpointed[name]
             offsets.update({each: before[each] for each in unopened if each in before})
-            if durable or self._checkpointed.get(name) != offsets:
+            if durable or name in self._to_be_written or self._checkpointed.get(name) != offsets:
                 self._broker.files.write_whole(name, checkpoint.offsets_text(offsets), durable=durable)
                 self._checkpointed[name] = dict(offsets)
+                self._to_be_written.discard(name)
 
     def _guarded(self, partition: Partition, work: Callable[[Partition], bool]) -> None:
         """Do something to a partition; a disk that fails under it takes the partition offline, nothing else."""
@@ -225,3 +231,6 @@ class Housekeeping:
                 self._broker.announce(partition)
         except DiskFailed as error:
             self._broker.disk_failed(partition, error)
+        except KafkaError as error:
+            # What is damaged is kept: somebody may want to look at it, and readers are told.
+            self._tell(RetentionFailed(str(partition.topic_partition), str(error)))

@@ -1,28 +1,24 @@
 """The partitions this broker holds: opened from disk, created, led and deleted as the image says.
 
-The metadata log is the truth; a directory is only where the truth of a partition lives. A directory whose topic id is
-not the image's belongs to a topic that was deleted while we were away: it is set aside under a name of its own and
-removed. The topic id stands in `partition.metadata`, as in Kafka.
+The metadata log is the truth. A partition whose log cannot be opened is there all the same, offline, and says why to
+everybody who asks; the others go on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from klamm.broker.facts import DamagedCheckpoint, LogsOpened, PartitionFailed, StrayDirectory
+from klamm.broker.directories import Directories
+from klamm.broker.facts import DamagedCheckpoint, LogsOpened
 from klamm.broker.topic_settings import TopicSettings
-from klamm.controller.names import CLUSTER_METADATA
 from klamm.errors import KafkaError
 from klamm.facts import Tell
-from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid, uuid_text
+from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid
 from klamm.log import checkpoint
-from klamm.log.files import DiskFailed, Files
+from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
 from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
 from klamm.partition.partition import Partition
-
-DELETED = "-delete"
-STRAY = "-stray"
 
 SettingsFor: TypeAlias = Callable[[str], TopicSettings]
 
@@ -38,7 +34,7 @@ class Partitions:
         self._tell = tell
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[Uuid, list[Partition | None]] = {}
-        self._doomed: list[str] = []
+        self.directories = Directories(files, tell)
 
     # Finding.
 
@@ -65,7 +61,7 @@ class Partitions:
         """Open every log of the image that is ours, and set aside the directories that are nobody's."""
         recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
         start_offsets = self.checkpointed(checkpoint.LOG_START_OFFSETS)
-        on_disk = self._directories(image)
+        on_disk = self.directories.belonging_to(image)
         opened = 0
         for topic in image.topics.values():
             for index, state in enumerate(topic.partitions):
@@ -92,13 +88,13 @@ class Partitions:
     ) -> Partition:
         name = TopicPartition(topic.name, index)
         directory = str(name)
-        if directory not in on_disk:
-            self._create_directory(directory, topic.topic_id)
-            recovery_point = 0
         settings = self._settings_for(topic.name)
         start_offset = start_offsets.get(name, 0) if directory in on_disk else 0
-        failure = None
+        failure: DiskFailed | KafkaError | None = None
         try:
+            if directory not in on_disk:
+                self.directories.create(directory, topic.topic_id)
+                recovery_point = 0
             log = Log.open(
                 directory,
                 self._files,
@@ -110,12 +106,11 @@ class Partitions:
                 tell=self._tell,
             )
         except (DiskFailed, KafkaError) as error:
-            failure = str(error)
+            failure = error
             log = Log.unopened(directory, self._files, settings.log, start_offset)
         partition = Partition(name, topic.topic_id, log, self._me, settings.min_in_sync_replicas, self._grown)
         if failure is not None:
-            partition.fail(failure)
-            self._tell(PartitionFailed(directory, failure))
+            partition.fail(str(failure), full=isinstance(failure, DiskFull))
         return partition
 
     def checkpointed(self, name: str) -> dict[TopicPartition, Offset]:
@@ -127,30 +122,6 @@ class Partitions:
             self._tell(DamagedCheckpoint(name))
             return {}
         return offsets
-
-    def _directories(self, image: Image) -> set[str]:
-        """The directories that belong to partitions of the image; the others are set aside."""
-        kept = set()
-        for entry in self._files.listing(""):
-            topic_name, dash, number = entry.rpartition("-")
-            if entry.endswith((DELETED, STRAY)):
-                self._doomed.append(entry)
-            elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
-                topic = image.topics.get(topic_name)
-                known = topic is not None and int(number) < len(topic.partitions)
-                found = self._topic_id_of(entry)
-                if topic is not None and known and found in (None, topic.topic_id):
-                    kept.add(entry)
-                else:
-                    self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
-                    self._set_aside(entry, found or bytes(16), STRAY)
-        return kept
-
-    def _topic_id_of(self, directory: str) -> Uuid | None:
-        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
-        if not self._files.exists(path):
-            return None
-        return checkpoint.read_partition_metadata(self._files.read_whole(path))
 
     # Following the image.
 
@@ -205,32 +176,14 @@ class Partitions:
         found.extend([None] * (index + 1 - len(found)))
         found[index] = partition
 
-    def _create_directory(self, directory: str, topic_id: Uuid) -> None:
-        self._files.make_directory(directory)
-        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
-        self._files.write_whole(path, checkpoint.partition_metadata_text(topic_id), durable=False)
-
     def _delete(self, topic: Topic) -> list[Partition]:
         self._by_id.pop(topic.topic_id, None)
         gone = [partition for partition in self._by_name.pop(topic.name, ()) if partition is not None]
         for partition in gone:
             partition.deleted = True
             partition.log.close()
-            self._set_aside(str(partition.topic_partition), topic.topic_id, DELETED)
+            self.directories.set_aside(str(partition.topic_partition), topic.topic_id)
         return gone
-
-    def _set_aside(self, directory: str, topic_id: Uuid, suffix: str) -> None:
-        """A new name at once, so that a topic of the same name can be created; the content goes in slices."""
-        renamed = f"{directory[:200]}.{topic_id.hex()}{suffix}"
-        self._files.remove_directory(renamed)
-        self._files.rename(directory, renamed)
-        self._doomed.append(renamed)
-
-    def remove_doomed(self, now: Now) -> Iterator[float]:
-        """A chore: remove set-aside directories, one a slice."""
-        while self._doomed:
-            self._files.remove_directory(self._doomed.pop())
-            yield 0.0
 
 
 def _take_role(partition: Partition, state: PartitionState) -> None:

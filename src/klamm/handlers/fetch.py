@@ -178,7 +178,7 @@ class _Fetch:
         return partition
 
     def _readable(self, partition: Partition, position: Position) -> int:
-        return partition.log.read(position.fetch_offset, position.max_bytes, partition.high_watermark).size
+        return partition.read(position.fetch_offset, position.max_bytes, at_least_one=True).size
 
     def _has_news(self, partition: Partition, position: Position) -> bool:
         """Not records, but something the client has to hear: it is out of range, or parted from our history."""

@@ -12,7 +12,7 @@ from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Epoch, Offset
-from klamm.partition.partition import Partition
+from klamm.partition.partition import Partition, storage_errors
 from klamm.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -65,7 +65,8 @@ def _answer(
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         partition = call.broker.leading(topic, index)
         partition.check_epoch(wanted.current_leader_epoch)
-        offset, timestamp, epoch = _found(partition, wanted.timestamp, read_committed, call.version)
+        with storage_errors():
+            offset, timestamp, epoch = _found(partition, wanted.timestamp, read_committed, call.version)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     return ListOffsetsPartitionResponse(

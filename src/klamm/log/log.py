@@ -139,6 +139,8 @@ class Log:
         if batch.producer_id >= 0:
             repeated = self.producers.judge(batch)
             if repeated is not None:
+                # A log that failed in the middle of a truncation may remember what it no longer holds.
+                self._check_sound()
                 return Appended(repeated.base_offset, repeated.last_offset, repeated.timestamp, True)
         if self._has_rules or not is_timely(batch, settings, now.wall_ms):
             view, batch = admitted(view, batch, settings, now.wall_ms)
@@ -238,8 +240,9 @@ class Log:
         files += self._shelf.snapshots_to_flush()
         if self.segments.active is not None and self.end_offset > self.recovery_point:
             files.append(self.segments.active.log)
-        if self.epochs.changed:
-            files.append(self._shelf.write_epochs(self.epochs))
+        if self.epochs.changed and self.segments.all:
+            with self._disk():
+                files.append(self._shelf.write_epochs(self.epochs))
         self._flushes += 1
         return files, self.end_offset
 
@@ -264,7 +267,7 @@ class Log:
             return
         self._abandon_compaction()
         with self._disk():
-            if self.epochs.changed:
+            if self.epochs.changed and self.segments.all:
                 # The log can tell again what the checkpoint says: no need to wait until it is on disk.
                 self._shelf.write_epochs(self.epochs)
             files, end_offset = self.files_to_flush()
@@ -280,6 +283,7 @@ class Log:
 
     def close(self) -> None:
         """Let go of the files, whatever is in them: the log is about to be deleted or opened anew."""
+        self._abandon_compaction()
         for segment in self.segments.all:
             segment.close()
 
@@ -302,7 +306,7 @@ class Log:
     # Losing the end: what a follower does when the leader's history is another.
 
     def truncate_to(self, offset: Offset) -> bool:
-        """Let the log end at this offset, or where the batch that holds it begins. Whether anything was cut."""
+        """Let the log end at this offset, or with the last batch that ends before it. Whether anything was cut."""
         if offset >= self.end_offset:
             # An epoch may have begun here in which nothing was written; the leader's history knows nothing of it.
             self.epochs.truncate_from_end(self.end_offset)

@@ -223,7 +223,7 @@ class Segment:
     def max_timestamp(self) -> int:
         """The youngest record's time, -1 if none has one."""
         if self._max_timestamp == _NOT_LOADED:
-            last = self._confirmed_time(self.time_index.last())
+            last = self._last_time()
             if last is not None:
                 self._max_timestamp, self._max_timestamp_offset = last
             else:
@@ -231,14 +231,12 @@ class Segment:
         return self._max_timestamp
 
     @property
-    def max_timestamp_offset(self) -> int:
-        """The last offset of the first batch with that time."""
-        return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
-
-    @property
     def largest_timestamp_ms(self) -> int:
         """How old the segment is: by its records, or without their times by when it was last written or opened."""
-        return self.max_timestamp if self.max_timestamp >= 0 else self.touched_ms
+        try:
+            return self.max_timestamp if self.max_timestamp >= 0 else self.touched_ms
+        except Damaged:
+            return self.touched_ms
 
     @property
     def first_timestamp(self) -> int:
@@ -266,10 +264,9 @@ class Segment:
 
     def load_end(self) -> Batch | None:
         """The last batch, and along the way what appending needs to know. Damaged if the end is torn."""
-        time = self._confirmed_time(self.time_index.last())
-        self._max_timestamp = time.timestamp if time is not None else -1
-        self._max_timestamp_offset = time.offset if time is not None else self.base_offset
+        time = self._last_time()
         last = self._confirmed(self.index.last())
+        self._max_timestamp, self._max_timestamp_offset = time if time is not None else (-1, self.base_offset)
         self._indexed_at = position = last.position if last is not None else 0
         batch = None
         for _, batch in headers(self.log, position, self.base_offset):
@@ -279,20 +276,18 @@ class Segment:
         return batch
 
     def truncate_to(self, offset: int) -> int:
-        """Cut off the batch that holds this offset and all that follow; returns where the log ends now."""
+        """Cut off the batch that holds this offset and all that follow; returns where the last one left ends."""
         place = self.place_of(offset)
-        if place is None:
-            return offset
-        offset = min(offset, step_at(self.log, place.position).base_offset)
         self._forget_recent()
-        self.log.truncate(place.position)
-        self.index.truncate(place.offset)
-        self.time_index.truncate(place.offset)
-        self._unconfirmed_from = min(self._unconfirmed_from, place.position)
-        self._unconfirmed_to = min(self._unconfirmed_to, place.position)
-        self.is_index_full = False
-        self.load_end()
-        return offset
+        if place is not None:
+            self.log.truncate(place.position)
+            self.index.truncate(place.offset)
+            self.time_index.truncate(place.offset)
+            self._unconfirmed_from = min(self._unconfirmed_from, place.position)
+            self._unconfirmed_to = min(self._unconfirmed_to, place.position)
+            self.is_index_full = False
+        last = self.load_end()
+        return last.next_offset if last is not None else self.base_offset
 
     def rebuild_indexes(self) -> None:
         """From the log, which is always right."""
@@ -361,6 +356,16 @@ class Segment:
                 return entry
         self.rebuild_indexes()
         return None
+
+    def _last_time(self) -> Timed | None:
+        """The last entry of the time index, which knows at least the batch of the last entry of the other index."""
+        self._confirmed_time(self.time_index.last())
+        entry, time = self._confirmed(self.index.last()), self.time_index.last()
+        if entry is not None:
+            batch = read_header(self.log.read(entry.position, HEADER_BYTES))
+            if time_of(batch) > (time.timestamp if time is not None else -1):
+                self.rebuild_indexes()
+        return self.time_index.last()
 
     def stands(self, entry: Indexed) -> bool:
         if not 0 <= entry.position < self.log.size:

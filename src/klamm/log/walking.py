@@ -28,6 +28,10 @@ WHOLE_CHUNK_BYTES = 1024 * 1024
 # Base offset, length, leader epoch, magic, CRC, attributes, last offset delta: what it takes to step over a batch.
 _START = Struct(">qiibIhi")
 
+LARGEST_GAP = 2**31
+"""Compaction leaves gaps between offsets, but never larger than an index of the segment can say. The base offset stands
+outside the CRC, so a gap is all that shows when it is wrong, and a small one cannot be told from compaction."""
+
 
 class Damaged(KafkaError):  # noqa: N818
     """Stored bytes that cannot be what was written."""
@@ -63,6 +67,7 @@ def steps(file: File, position: int, least_offset: int, end: int | None = None) 
             magic != MAGIC
             or length < HEADER_BYTES - OVERHEAD_BYTES
             or base_offset < least_offset
+            or (least_offset and base_offset - least_offset > LARGEST_GAP)
             or last_offset_delta < 0
             or next_position > end
         ):
@@ -170,6 +175,7 @@ def _may_stand(batch: Batch, position: int, least_offset: int, end: int) -> bool
         batch.magic == MAGIC
         and batch.size_bytes >= HEADER_BYTES
         and batch.base_offset >= least_offset
+        and (not least_offset or batch.base_offset - least_offset <= LARGEST_GAP)
         and batch.last_offset_delta >= 0
         and position + batch.size_bytes <= end
     )

@@ -10,7 +10,7 @@ from klamm.broker.broker import Broker
 from klamm.broker.housekeeping import FlushWish
 from klamm.facts import Tell
 from klamm.ids import Now, Offset
-from klamm.log.files import File
+from klamm.log.files import DiskFailed, File
 from klamm.node.effects import Flush
 from klamm.node.facts import FlushFailed
 from klamm.node.metadata import Metadata
@@ -41,8 +41,12 @@ class Flushing:
             files += wanted[0]
             self._metadata_end = wanted[1]
         for partition in unflushed:
-            log_files, end = partition.log.files_to_flush()
-            files += log_files
+            try:
+                log_files, end = partition.log.files_to_flush()
+            except DiskFailed as error:
+                self._broker.disk_failed(partition, error)
+                continue
+            files += [*log_files, *self._broker.partitions.directories.unflushed_name(partition)]
             self._partitions.append((partition, end))
         self._wishes = [wish for wish in self._broker.flush_wishes if not wish.partition.deleted]
         self._broker.flush_wishes = []

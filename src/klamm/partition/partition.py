@@ -5,6 +5,8 @@ The leader takes writes and counts who has them. Consumers read below the high w
 this replica's voice when the watermark is computed.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from klamm.errors import ErrorCode, KafkaError
@@ -17,6 +19,15 @@ from klamm.partition.watermark import committed_offset
 
 ALL = -1
 """A producer that waits for all in-sync replicas."""
+
+
+@contextmanager
+def storage_errors() -> Iterator[None]:
+    """A disk that does not give what was written is the reader's bad luck, and no reason to doubt the rest."""
+    try:
+        yield
+    except DiskFailed as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
 
 class Grown(Protocol):
@@ -36,9 +47,11 @@ class Partition:
         "deleted",
         "failed_full",
         "failure",
+        "failure_told",
         "high_watermark",
         "in_sync",
         "is_flushed",
+        "is_name_flushed",
         "leader",
         "leader_epoch",
         "log",
@@ -71,9 +84,12 @@ class Partition:
         self.in_sync: tuple[BrokerId, ...] = ()
         self.high_watermark: Offset = log.start_offset
         self.failure: str | None = None
+        self.failure_told = False
         self.failed_full = False
         """Whether it failed because the disk was full, which passes."""
         self.deleted = False
+        self.is_name_flushed = False
+        """Whether `partition.metadata` is on disk for sure."""
         self.sessions: list[tuple[Any, Any]] | None = None
         """Fetch sessions that hold this partition, and their key for it; none for most."""
         self._settled_watermark: Offset = -1
@@ -184,7 +200,8 @@ class Partition:
         error."""
         if self.failure is not None or self.leader != self.me:
             self.check_serving()
-        return self.log.read(offset, max_bytes, self.high_watermark, at_least_one=at_least_one)
+        with storage_errors():
+            return self.log.read(offset, max_bytes, self.high_watermark, at_least_one=at_least_one)
 
     def check_epoch(self, epoch: Epoch) -> None:
         """What a client believes the leader epoch to be; -1 believes nothing."""
@@ -204,6 +221,8 @@ class Partition:
         self.failure = reason
         self.failed_full = full
         self.log.fail(reason)
+        if not self._grown_noted:
+            self.note_grown()
 
     def revive(self, now: Now) -> None:
         """Recover the log from what is on disk, and go on."""
@@ -211,13 +230,13 @@ class Partition:
         self.log = self.log.reopened(now)
         self.high_watermark = min(self.high_watermark, self.log.end_offset)
         self.failure = None
+        self.failure_told = False
         self.failed_full = False
         self.note_grown()
 
     def _disk_failed(self, error: DiskFailed) -> None:
         if self.log.failed:
             self.fail(str(error), full=isinstance(error, DiskFull))
-            self.note_grown()
 
     def __repr__(self) -> str:
         role = "leader" if self.is_leader else "follower"

@@ -39,6 +39,16 @@ class StrangeBytes(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyLost(Fact):
+    level = "error"
+    peer: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"closed the connection from {self.peer}, because what it asked for cannot be read: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
 class SettingWarning(Fact):
     level = "warning"
     text: str

@@ -15,7 +15,8 @@ from typing import Protocol
 
 from klamm.codec.primitives import Malformed
 from klamm.facts import Tell
-from klamm.runtime.facts import AcceptFailed, ConnectionRefused, StrangeBytes
+from klamm.log.files import DiskFailed
+from klamm.runtime.facts import AcceptFailed, ConnectionRefused, ReplyLost, StrangeBytes
 from klamm.runtime.files import RealRegion
 from klamm.runtime.inbox import Inbox
 from klamm.runtime.loop import NEVER, READABLE, WRITABLE, Loop, monotonic_ms
@@ -153,7 +154,13 @@ class Server:
             self._set_interest(connection)
             return
         was_empty = not outbox
-        outbox.add(pieces)
+        try:
+            outbox.add(pieces)
+        except DiskFailed as error:
+            # A reply that cannot be completed cannot be taken back either: part of it may have left.
+            self._tell(ReplyLost(connection.peer, str(error)))
+            self._close(connection)
+            return
         if was_empty:
             self._send_on(connection)
 

@@ -1,0 +1,111 @@
+"""The command: `python -m bench run`, `python -m bench partitions`, `python -m bench report`."""
+
+import argparse
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+
+from bench import partitions, plot, report, run, store
+from bench.one_round import FULL, QUICK
+from bench.systems import NotAvailableError
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return int(arguments.command(arguments, console))
+    except NotAvailableError as missing:
+        console.print(f"[red]{missing}[/red]")
+        return 2
+    except KeyboardInterrupt:
+        console.print("interrupted; what was measured is kept: `run --resume` goes on with the missing rounds")
+        return 130
+
+
+def _run(arguments: argparse.Namespace, console: Console) -> int:
+    partial = arguments.quick or arguments.only or arguments.set
+    wish = run.Wish(
+        plan=QUICK if arguments.quick else FULL,
+        rounds=arguments.rounds,
+        subject=arguments.subject,
+        only=tuple(arguments.only),
+        settings=tuple(arguments.set),
+        resume=arguments.resume,
+        scratch=arguments.scratch,
+        results=arguments.results or (run.SCRATCH_RESULTS if partial else run.RESULTS),
+    )
+    finished = run.run(wish, lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False))
+    return _show(finished, wish.results, console)
+
+
+def _report(arguments: argparse.Namespace, console: Console) -> int:
+    results = arguments.results or run.RESULTS
+    finished = store.last_run(results / "runs.jsonl")
+    if finished is None:
+        console.print("nothing has been measured yet")
+        return 1
+    return _show(finished, results, console)
+
+
+def _show(finished: store.Run, results: Path, console: Console) -> int:
+    name = "noise" if finished.is_noise else "latest"
+    console.print(report.table(finished))
+    (results / f"{name}.md").write_text(report.markdown(finished))
+    plot.draw(finished, results / f"{name}.png")
+    for note in report.notes(finished):
+        console.print(note, style="red", highlight=False)
+    return 1 if finished.failures else 0
+
+
+def _partitions(arguments: argparse.Namespace, console: Console) -> int:
+    wish = partitions.Wish(
+        system=arguments.system,
+        counts=tuple(arguments.counts),
+        shapes=tuple(arguments.shapes),
+        produces=arguments.produces,
+        settings=tuple(arguments.set),
+        scratch=arguments.scratch,
+        results=arguments.results or run.RESULTS,
+    )
+    return partitions.run(wish, console)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    rounds = commands.add_parser("run", help="Klamm and Kafka in turns, a table of ratios")
+    rounds.add_argument("--rounds", type=int, default=5)
+    rounds.add_argument("--only", nargs="+", default=[], metavar="NAME", help="e.g. produce.java latency memory start")
+    rounds.add_argument("--quick", action="store_true", help="a tenth of the volume: does it work?")
+    rounds.add_argument("--resume", action="store_true", help="go on with the last run's missing rounds")
+    rounds.add_argument("--subject", choices=["klamm", "kafka"], default="klamm", help="kafka: the noise")
+    rounds.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the subject")
+    rounds.set_defaults(command=_run)
+    again = commands.add_parser("report", help="table and plot of the last run once more")
+    again.set_defaults(command=_report)
+    many = commands.add_parser("partitions", help="one node with 10 to 10,000 partitions")
+    many.add_argument("--system", choices=["klamm", "kafka"], default="klamm")
+    many.add_argument("--counts", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
+    many.add_argument("--shapes", nargs="+", choices=list(partitions.SHAPES), default=list(partitions.SHAPES))
+    many.add_argument("--produces", type=int, default=10_000, help="measured requests, one a partition at least")
+    many.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the system")
+    many.set_defaults(command=_partitions)
+    for command in (rounds, again, many):
+        command.add_argument("--results", type=Path, help="where tables, plots and lines of JSON go")
+    for command in (rounds, many):
+        command.add_argument("--scratch", type=Path, default=run.SCRATCH, help="data directories: the disk to measure")
+    return parser
+
+
+def _interrupt(signal_number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

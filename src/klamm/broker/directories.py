@@ -1,0 +1,89 @@
+"""The directories of partitions: made for a topic, set aside when it goes, removed for good in slices.
+
+The metadata log says which partitions there are; a directory is only where one lives. It names its topic's id in
+`partition.metadata`, as in Kafka, so a directory of a topic that was deleted while we were away, or whose name was
+given to another topic since, is not taken for what it is not. Such a one is set aside under a name of its own and
+removed.
+"""
+
+from collections.abc import Iterator
+
+from klamm.broker.facts import DirectoryStays, StrayDirectory
+from klamm.controller.names import CLUSTER_METADATA
+from klamm.facts import Tell
+from klamm.ids import ZERO_UUID, Now, Uuid, uuid_text
+from klamm.log import checkpoint
+from klamm.log.files import DiskFailed, File, Files
+from klamm.metadata.image import Image
+from klamm.partition.partition import Partition
+
+DELETED = "-delete"
+STRAY = "-stray"
+LONGEST_NAME = 200
+"""A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
+
+
+class Directories:
+    def __init__(self, files: Files, tell: Tell) -> None:
+        self._files = files
+        self._tell = tell
+        self._doomed: list[str] = []
+
+    def belonging_to(self, image: Image) -> set[str]:
+        """Those on disk that belong to partitions of the image; the others are set aside."""
+        kept = set()
+        for entry in self._files.listing(""):
+            topic_name, dash, number = entry.rpartition("-")
+            if entry.endswith((DELETED, STRAY)):
+                self._doomed.append(entry)
+            elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
+                topic = image.topics.get(topic_name)
+                found = self._topic_id_of(entry)
+                if topic is not None and int(number) < len(topic.partitions) and found in (None, topic.topic_id):
+                    kept.add(entry)
+                else:
+                    self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
+                    self.set_aside(entry, found or ZERO_UUID, STRAY)
+        return kept
+
+    def create(self, directory: str, topic_id: Uuid) -> None:
+        """A new directory, also if one of an earlier topic stands in its way."""
+        if self._files.exists(directory):
+            self._rename(directory, self._topic_id_of(directory) or ZERO_UUID, STRAY)
+        self._files.make_directory(directory)
+        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        self._files.write_whole(path, checkpoint.partition_metadata_text(topic_id), durable=False)
+
+    def unflushed_name(self, partition: Partition) -> list[File]:
+        """The file that says whose directory it is, if it is not on disk for sure. Without it, records that are would
+        belong to nobody after a power loss."""
+        if partition.is_name_flushed:
+            return []
+        partition.is_name_flushed = True
+        return [self._files.file(f"{partition.topic_partition}/{checkpoint.PARTITION_METADATA}")]
+
+    def set_aside(self, directory: str, topic_id: Uuid, suffix: str = DELETED) -> None:
+        """Away with it at once, if only by name: a topic of the same name can be created. The content goes later."""
+        try:
+            self._rename(directory, topic_id, suffix)
+        except DiskFailed as error:
+            self._tell(DirectoryStays(directory, str(error)))
+
+    def remove_doomed(self, now: Now) -> Iterator[float]:
+        """A chore: remove what was set aside, one directory a slice."""
+        while self._doomed:
+            self._files.remove_directory(self._doomed[-1])
+            self._doomed.pop()
+            yield 0.0
+
+    def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> None:
+        renamed = f"{directory[:LONGEST_NAME]}.{topic_id.hex()}{suffix}"
+        self._files.remove_directory(renamed)
+        self._files.rename(directory, renamed)
+        self._doomed.append(renamed)
+
+    def _topic_id_of(self, directory: str) -> Uuid | None:
+        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        if not self._files.exists(path):
+            return None
+        return checkpoint.read_partition_metadata(self._files.read_whole(path))

@@ -1,8 +1,8 @@
 """Batches that we make ourselves: records in, the bytes of one whole batch out.
 
-`BatchBuilder` is for whoever writes: clients, the metadata log, the coordinators, tests. `rebuilt` is for those who
-take a batch apart and put it together with fewer records (compaction) or another codec (a topic's `compression.type`):
-what is left keeps its offsets, and the batch keeps its place, its producer and its sequence numbers.
+`BatchBuilder` is for whoever writes: clients, the metadata log, the coordinators, tests. `rebuilt` is for compaction,
+which puts a batch together again with fewer records; `recompressed` for topics with a codec of their own. What is left
+keeps its offsets, and the batch keeps its place, its producer and its sequence numbers.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from klamm.records.batch import (
     read_header,
     set_crc,
 )
-from klamm.records.compression import Codec, compressed
+from klamm.records.compression import Codec, compressed, decompressed
 from klamm.records.record import Header, Record, encode_record
 
 
@@ -167,3 +167,31 @@ def rebuilt(
     assert builder.last_offset <= batch.last_offset
     builder.last_offset = batch.last_offset
     return builder.build()
+
+
+def recompressed(view: Buffer, codec: Codec, *, level: int | None = None, limit: int) -> bytearray:
+    """The same records in another codec. None of them is looked at: only how they are packed changes."""
+    view = memoryview(view)
+    batch = read_header(view)
+    body = decompressed(batch.codec, view[HEADER_BYTES:], limit)
+    out = bytearray(view[:HEADER_BYTES])
+    out += compressed(codec, body, level) if codec is not Codec.NONE else body
+    HEADER.pack_into(
+        out,
+        0,
+        batch.base_offset,
+        len(out) - OVERHEAD_BYTES,
+        batch.leader_epoch,
+        batch.magic,
+        0,
+        batch.attributes & ~CODEC_BITS | codec,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        batch.max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.count,
+    )
+    set_crc(memoryview(out))
+    return out

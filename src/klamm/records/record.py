@@ -25,6 +25,12 @@ _MIN_TIMESTAMP, _MAX_TIMESTAMP = -(2**63), 2**63 - 1
 # A name of no bytes and a null value.
 _SMALLEST_HEADER_BYTES = 2
 
+MOST_HEADERS = 65_536
+"""In one record: each takes two bytes to send and a hundred to hold."""
+
+MOST_ERRORS = 100
+"""So many bad records are named; one is enough to refuse the batch."""
+
 
 @dataclass(slots=True)
 class Record:
@@ -52,7 +58,7 @@ def records_of(view: Buffer, limit: int = DECOMPRESSED_LIMIT_BYTES) -> Iterator[
     return _decoded(batch, body)
 
 
-def validated_records(
+def validate_records(
     view: Buffer,
     batch: Batch,
     *,
@@ -60,16 +66,18 @@ def validated_records(
     earliest_ms: int | None = None,
     latest_ms: int | None = None,
     limit: int = DECOMPRESSED_LIMIT_BYTES,
-) -> list[Record]:
-    """All records of a producer's batch, whose header was `checked`, or `InvalidRecords` that names the bad ones.
+) -> int:
+    """Look at every record of a producer's batch whose header was `checked`; the youngest's timestamp.
 
-    `need_keys` is for compacted topics. Timestamps outside `earliest_ms..latest_ms` are refused, except -1, which means
-    that the producer has none.
+    `InvalidRecords` names the bad ones. `need_keys` is for compacted topics. Timestamps outside
+    `earliest_ms..latest_ms` are refused, except -1, which means that the producer has none. No record is kept: a batch
+    of a megabyte can hold millions.
     """
-    records = list(records_of(view, limit))
     errors: list[tuple[int, str]] = []
     code = ErrorCode.INVALID_RECORD
-    for index, record in enumerate(records):
+    youngest = NO_TIMESTAMP
+    for index, record in enumerate(records_of(view, limit)):
+        youngest = max(youngest, record.timestamp)
         if record.offset - batch.base_offset != index:
             errors.append((index, f"offset delta {record.offset - batch.base_offset} where {index} belongs"))
         elif need_keys and record.key is None:
@@ -77,9 +85,11 @@ def validated_records(
         elif not _is_timely(record.timestamp, earliest_ms, latest_ms):
             code = ErrorCode.INVALID_TIMESTAMP
             errors.append((index, f"timestamp {record.timestamp} is not within {earliest_ms}..{latest_ms}"))
+        if len(errors) == MOST_ERRORS:
+            break
     if errors:
         raise InvalidRecords(code, errors)
-    return records
+    return youngest
 
 
 def encode_record(
@@ -174,7 +184,7 @@ def _decoded(batch: Batch, body: bytes) -> Iterator[Record]:
 def _headers_at(body: bytes, position: int, end: int) -> tuple[tuple[Header, ...], int]:
     number, position = _number_at(body, position)
     count = _signed(number)
-    if not 0 <= count <= (end - position) // _SMALLEST_HEADER_BYTES:
+    if not 0 <= count <= min(MOST_HEADERS, (end - position) // _SMALLEST_HEADER_BYTES):
         raise _invalid(f"{count} headers in {end - position} bytes")
     headers: list[Header] = []
     for _ in range(count):

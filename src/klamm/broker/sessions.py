@@ -8,7 +8,7 @@ At most `slots` sessions are kept. A new one takes the place of one that nobody 
 none, the client is served without a session, which costs it bytes and nothing else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import TypeAlias
 
@@ -19,6 +19,9 @@ from klamm.partition.partition import Partition
 NO_SESSION = 0
 FIRST_EPOCH = 0
 FINAL_EPOCH = -1
+
+MOST_POSITIONS = 200_000
+"""Of all sessions together: each is some hundred bytes of memory for a few bytes of request."""
 
 Key: TypeAlias = tuple[str | Uuid, int]
 """How the client names a partition: topic name or topic id, and number."""
@@ -119,16 +122,29 @@ class Sessions:
         self._random = random
         self._sessions: dict[int, Session] = {}
         """Least recently used first."""
+        self._held = 0
+        """Positions of all sessions together."""
 
-    def open(self, by_id: bool, now: Now) -> Session | None:
-        """A new session, or None if there is no room."""
-        if len(self._sessions) >= self._slots and not self._evict(now):
-            return None
+    def open(self, by_id: bool, wanted: Sequence[Position], now: Now) -> Session | None:
+        """A new session with these positions, or None if there is no room."""
+        while self._held + len(wanted) > MOST_POSITIONS or len(self._sessions) >= self._slots:
+            if not self._evict(now):
+                return None
         identity = self._random.randint(1, 2**31 - 1)
         while identity in self._sessions:
             identity = self._random.randint(1, 2**31 - 1)
         session = self._sessions[identity] = Session(identity, by_id, now)
+        self.update(session, wanted, ())
         return session
+
+    def update(self, session: Session, wanted: Sequence[Position], forgotten: Iterable[Key]) -> None:
+        """What the client wants from now on. If that is too much, the session ends, and the client begins anew."""
+        self._held -= len(session.positions)
+        session.update(wanted, forgotten)
+        self._held += len(session.positions)
+        if self._held > MOST_POSITIONS:
+            self.close(session.id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
     def resume(self, identity: int, epoch: int, by_id: bool, now: Now) -> Session:
         """The session of an incremental fetch, with its epoch moved on."""
@@ -147,14 +163,15 @@ class Sessions:
     def close(self, identity: int) -> None:
         session = self._sessions.pop(identity, None)
         if session is not None:
+            self._held -= len(session.positions)
             session.close()
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def _evict(self, now: Now) -> bool:
-        oldest = next(iter(self._sessions.values()))
-        if now.monotonic_ms - oldest.used_ms < self._eviction_ms:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or now.monotonic_ms - oldest.used_ms < self._eviction_ms:
             return False
         self.close(oldest.id)
         return True

@@ -20,16 +20,31 @@ from klamm.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
+MOST_SETTINGS = 100_000
+"""In one answer: those of some three thousand topics."""
+
 
 def handle(request: DescribeConfigsRequest, call: Call) -> Answer:
-    return Reply(DescribeConfigsResponse(results=[_result(each, request, call) for each in request.resources]))
+    # A resource that is named twice is described once, as a set of resources would be.
+    wanted = {(each.resource_type, each.resource_name): each for each in request.resources}
+    response = DescribeConfigsResponse(results=[])
+    room = MOST_SETTINGS
+    for resource in wanted.values():
+        result = _result(resource, request, call, room)
+        room -= len(result.configs)
+        response.results.append(result)
+    return Reply(response)
 
 
-def _result(resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResult:
+def _result(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call, room: int
+) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
     )
     try:
+        if room <= 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"more than {MOST_SETTINGS} settings: ask for fewer at a time")
         result.configs = [_told(entry, request) for entry in _entries(resource, call)]
     except KafkaError as error:
         result.error_code = error.code

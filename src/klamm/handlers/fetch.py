@@ -56,12 +56,10 @@ def _understood(request: FetchRequest, call: Call) -> "_Fetch":
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
         sessions.close(request.session_id)
         if request.session_epoch == FIRST_EPOCH and wanted:
-            session = sessions.open(by_id, call.now)
-            if session is not None:
-                session.update(wanted, ())
+            session = sessions.open(by_id, wanted, call.now)
     else:
         session = sessions.resume(request.session_id, request.session_epoch, by_id, call.now)
-        session.update(wanted, _forgotten(request, by_id))
+        sessions.update(session, wanted, _forgotten(request, by_id))
     return _Fetch(
         call=call,
         by_id=by_id,

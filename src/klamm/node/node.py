@@ -21,10 +21,16 @@ from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received,
 from klamm.node.flushing import Flushing
 from klamm.node.identity import identity_of, taken_clean_shutdown
 from klamm.node.metadata import Metadata
+from klamm.wire.apis import API_VERSIONS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
 from klamm.wire.connection import ServerConnection
 
-MOST_OUTGOING_BYTES = 4 << 20
+MOST_OUTGOING_BYTES = 256 << 10
 """So much may be answered to one connection in one step; the rest of its requests waits until that has left."""
+
+MOST_COST = 500
+COST = {PRODUCE: 1, FETCH: 2, LIST_OFFSETS: 5, FIND_COORDINATOR: 1, API_VERSIONS: 10, INIT_PRODUCER_ID: 1}
+"""What requests count for, by the low byte of their key. Those not named here may take milliseconds: one a step, then
+others have their turn."""
 
 MOST_WAITING = 1_000
 """So many requests of one connection may wait at once (librdkafka pipelines without a limit of its own)."""
@@ -82,14 +88,22 @@ class Node:
     def _received(self, event: Received, now: Now) -> None:
         connection = self._connections[event.connection]
         request = self._dispatch.request
-        for number, frame in enumerate(event.frames):
-            if connection.outgoing_bytes > MOST_OUTGOING_BYTES or len(connection.queue) >= MOST_WAITING:
-                self._pause(connection, len(event.frames) - number)
+        left = len(event.frames)
+        cost = 0
+        for frame in event.frames:
+            if (
+                cost >= MOST_COST
+                or connection.outgoing_bytes + connection.queued_bytes > MOST_OUTGOING_BYTES
+                or len(connection.queue) >= MOST_WAITING
+            ):
+                self._pause(connection, left)
                 return
             if not request(connection, frame, now):
                 connection.closing = True
                 self._touch(connection)
                 return
+            cost += COST.get(frame[1], MOST_COST)
+            left -= 1
 
     def _drained(self, event: Drained, now: Now) -> None:
         connection = self._connections.get(event.connection)
@@ -143,7 +157,7 @@ class Node:
             elif connection.left is not None:
                 effects.append(Pause(connection.id, connection.left))
                 connection.left = None
-            elif connection.paused and connection.drained and len(connection.queue) < MOST_WAITING // 2:
+            elif connection.paused and connection.drained and self._has_room(connection):
                 connection.paused = False
                 effects.append(Resume(connection.id))
 
@@ -155,6 +169,9 @@ class Node:
         if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):
             self._wake_ms = wake_ms
             effects.append(Wake(wake_ms))
+
+    def _has_room(self, connection: ServerConnection) -> bool:
+        return len(connection.queue) < MOST_WAITING // 2 and connection.queued_bytes <= MOST_OUTGOING_BYTES
 
     def _pause(self, connection: ServerConnection, left: int) -> None:
         connection.paused = True

@@ -108,7 +108,8 @@ class Loop:
 
     def _ring_heard(self, events: int) -> None:
         os.eventfd_read(self._bell)
-        while self._calls:
+        # Those that come meanwhile ring again, and have their turn after the sockets.
+        for _ in range(len(self._calls)):
             self._calls.popleft()()
 
     def _stop(self) -> None:

@@ -28,25 +28,18 @@ class Outbox:
 
     def add(self, pieces: Sequence[object]) -> None:
         for piece in pieces:
-            if isinstance(piece, RealRegion):
-                self.size += piece.length
-                if piece.length > SMALL_REGION:
-                    self._pieces.append(piece)
-                else:
-                    self._pieces.append(memoryview(bytes(piece)))
-                    piece.release()
-            else:
-                view = memoryview(piece)  # type: ignore[arg-type]
-                self.size += len(view)
-                self._pieces.append(view)
+            if not isinstance(piece, RealRegion):
+                piece = memoryview(piece)  # type: ignore[arg-type]
+            self.size += len(piece)
+            self._pieces.append(piece)
 
     def send(self, sock: socket.socket) -> None:
-        """Send as much as the socket takes. OSError if it is broken."""
+        """Send as much as the socket takes. OSError if it is broken, DiskFailed if a region cannot be read."""
         pieces = self._pieces
         try:
             while pieces:
                 head = pieces[0]
-                if isinstance(head, RealRegion):
+                if isinstance(head, RealRegion) and head.length > SMALL_REGION:
                     self._send_region(sock, head)
                 else:
                     self._send_buffers(sock)
@@ -63,12 +56,19 @@ class Outbox:
     def _send_buffers(self, sock: socket.socket) -> None:
         pieces = self._pieces
         buffers: list[memoryview] = []
-        flags = 0
-        for piece in pieces:
-            if isinstance(piece, RealRegion) or len(buffers) == MOST_BUFFERS:
+        flags = gathered = 0
+        for number, piece in enumerate(pieces):
+            if len(buffers) == MOST_BUFFERS or gathered > SMALL_REGION:
                 flags = socket.MSG_MORE
                 break
+            if isinstance(piece, RealRegion):
+                if piece.length > SMALL_REGION:
+                    flags = socket.MSG_MORE
+                    break
+                # Read now and not earlier: what a slow reader waits for stays in the page cache.
+                piece = pieces[number] = _read(piece)
             buffers.append(piece)
+            gathered += len(piece)
         sent = sock.sendmsg(buffers, (), flags)
         self.size -= sent
         while sent:
@@ -92,3 +92,11 @@ class Outbox:
         if region.length == 0:
             region.release()
             self._pieces.popleft()
+
+
+def _read(region: RealRegion) -> memoryview:
+    content = bytes(region)
+    if len(content) != region.length:
+        raise ConnectionAbortedError("a file was truncated while it was being sent")
+    region.release()
+    return memoryview(content)

@@ -25,6 +25,9 @@ from klamm.runtime.outbox import Outbox
 TURN_BYTES = 1 << 20
 """The most that one connection may say in one turn."""
 
+SMALL_READ = 16 << 10
+"""What a connection may say in one turn while unfinished frames are over their budget."""
+
 OUTBOX_BYTES = 1 << 20
 SWEEP_MS = 5_000.0
 ACCEPTED_AT_ONCE = 64
@@ -99,6 +102,7 @@ class Server:
         self._buffer = memoryview(bytearray(TURN_BYTES))
         self._unfinished_bytes = 0
         self._starved: dict[int, Connection] = {}
+        self._favoured: Connection | None = None
         self._sweep = loop.alarm(self._sweep_idle)
         self._sweep.at_ms = monotonic_ms() + SWEEP_MS
         self._accept_again = loop.alarm(self._watch_listeners)
@@ -154,13 +158,7 @@ class Server:
             self._set_interest(connection)
             return
         was_empty = not outbox
-        try:
-            outbox.add(pieces)
-        except DiskFailed as error:
-            # A reply that cannot be completed cannot be taken back either: part of it may have left.
-            self._tell(ReplyLost(connection.peer, str(error)))
-            self._close(connection)
-            return
+        outbox.add(pieces)
         if was_empty:
             self._send_on(connection)
 
@@ -193,8 +191,9 @@ class Server:
             # Only a broken connection is ready for something nobody waits for.
             self._close(connection)
             return
+        room = SMALL_READ if self._favoured not in (None, connection) else TURN_BYTES
         try:
-            count = connection.socket.recv_into(self._buffer)
+            count = connection.socket.recv_into(self._buffer, room)
         except BlockingIOError:
             return
         except OSError:
@@ -229,23 +228,36 @@ class Server:
         if connection.is_open and len(inbox.unfinished) != connection.counted_bytes:
             self._unfinished_bytes += len(inbox.unfinished) - connection.counted_bytes
             connection.counted_bytes = len(inbox.unfinished)
-            self._share_budget()
+            self._share_budget(connection)
 
-    def _share_budget(self) -> None:
-        budget = self._limits.unfinished_bytes
-        if self._unfinished_bytes <= budget:
-            if self._starved:
-                starved, self._starved = self._starved, {}
-                for waiting in starved.values():
-                    self._set_interest(waiting)
+    def _share_budget(self, connection: Connection) -> None:
+        """Over the budget one connection is favoured until its frame is whole. The others are read a little at a time,
+        enough for ordinary requests, and not at all once they hold that much."""
+        if self._unfinished_bytes <= self._limits.unfinished_bytes:
+            if self._favoured is not None:
+                self._favoured = None
+                self._feed_starved()
+        elif connection is self._favoured and len(connection.inbox.unfinished) <= SMALL_READ:
+            self._favoured = None
+            self._feed_starved()
+        elif connection is not self._favoured and len(connection.inbox.unfinished) > SMALL_READ:
+            if self._favoured is None:
+                self._favoured = connection
+            else:
+                self._starved[connection.id] = connection
+                self._set_interest(connection)
+
+    def _feed_starved(self) -> None:
+        """Let those who waited be read again; over the budget, the first of them becomes the favoured one."""
+        starved, self._starved = self._starved, {}
+        if self._unfinished_bytes > self._limits.unfinished_bytes and starved:
+            first = next(iter(starved))
+            self._favoured = starved.pop(first)
+            self._starved = starved
+            self._set_interest(self._favoured)
             return
-        largest = max(self._connections.values(), key=lambda each: (len(each.inbox.unfinished), -each.id))
-        for each in self._connections.values():
-            if each is not largest and each.inbox.unfinished and each.id not in self._starved:
-                self._starved[each.id] = each
-                self._set_interest(each)
-        if self._starved.pop(largest.id, None) is not None:
-            self._set_interest(largest)
+        for connection in starved.values():
+            self._set_interest(connection)
 
     # Bytes out.
 
@@ -265,6 +277,11 @@ class Server:
         try:
             outbox.send(connection.socket)
         except OSError:
+            self._close(connection)
+            return
+        except DiskFailed as error:
+            # A reply that cannot be completed cannot be taken back either: part of it may have left.
+            self._tell(ReplyLost(connection.peer, str(error)))
             self._close(connection)
             return
         if not outbox and connection.closing:
@@ -347,7 +364,8 @@ class Server:
         if not self._per_ip[connection.ip]:
             del self._per_ip[connection.ip]
         self._unfinished_bytes -= connection.counted_bytes
-        self._share_budget()
+        connection.inbox.unfinished = bytearray()
+        self._share_budget(connection)
         self._listener.closed(connection.id)
 
     def _sweep_idle(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 BROKER, CONTROLLER, BOTH = "broker", "controller", "both"
 NEVER_FLEXIBLE = 32_767
 
-PRODUCE, API_VERSIONS = 0, 18
+PRODUCE, FETCH, LIST_OFFSETS, FIND_COORDINATOR, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 2, 10, 18, 22
 
 
 class Api(NamedTuple):

@@ -30,6 +30,7 @@ class ServerConnection:
         "paused",
         "peer",
         "queue",
+        "queued_bytes",
         "touched",
     )
 
@@ -37,6 +38,8 @@ class ServerConnection:
         self.id = identity
         self.peer = peer
         self.queue: deque[Place] = deque()
+        self.queued_bytes = 0
+        """Of replies that are ready and wait behind one that is not."""
         self.outgoing: list[object] = []
         self.outgoing_bytes = 0
         self.touched = False
@@ -54,6 +57,7 @@ class ServerConnection:
         place = Place(0, 0, 0)
         place.pieces = pieces
         self.queue.append(place)
+        self.queued_bytes += _size(pieces)
 
     def wait(self, place: Place) -> None:
         self.queue.append(place)
@@ -61,12 +65,14 @@ class ServerConnection:
     def ready(self, place: Place, pieces: list[object]) -> None:
         """A reply that was waited for; it and all that are ready behind it may leave once it is at the head."""
         place.pieces = pieces
+        self.queued_bytes += _size(pieces)
         queue = self.queue
         while queue:
             ready = queue[0].pieces
             if ready is None:
                 return
             queue.popleft()
+            self.queued_bytes -= _size(ready)
             self._let_go(ready)
 
     def take_outgoing(self) -> list[object]:
@@ -76,4 +82,9 @@ class ServerConnection:
 
     def _let_go(self, pieces: list[object]) -> None:
         self.outgoing += pieces
-        self.outgoing_bytes += int.from_bytes(pieces[0][:4], "big")  # type: ignore[index]
+        self.outgoing_bytes += _size(pieces)
+
+
+def _size(pieces: list[object]) -> int:
+    """A reply begins with its size."""
+    return int.from_bytes(pieces[0][:4], "big")  # type: ignore[index]

@@ -4,9 +4,10 @@ A directory is a name like any other (`orders-0/`), so what a crash leaves of it
 that changed since the last flush, the first few survive, in their order. Renaming a directory is one such change.
 """
 
+import errno
 from random import Random
 
-from klamm.log.files import Space
+from klamm.log.files import DiskFailed, Space
 from tests.log.disk import Change, Disk, Inode, _apply
 
 PLENTY_BYTES = 2**40
@@ -52,6 +53,8 @@ class NodeDisk(Disk):
 
     def rename(self, old: str, new: str) -> None:
         self.changing("rename", old, self.life)
+        if not self.exists(old):
+            raise DiskFailed(f"{old}: No such file or directory", errno.ENOENT)
         self.change_name((_DIRECTORY_RENAMED if f"{old}/" in self.names else "rename", old, new))
 
     def flush(self, files: "list[object]") -> None:  # type: ignore[override]

@@ -17,7 +17,7 @@ from klamm.metadata.image import Endpoint
 from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
 from klamm.node.node import Node
-from klamm.runtime.files import RealFile, RealFiles, sync_pinned
+from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
 from klamm.runtime.server import Limits, Server
 
@@ -77,7 +77,7 @@ class Driver:
             elif effect.__class__ is Wake:
                 self._alarm.at_ms = effect.at_ms
             elif effect.__class__ is Flush:
-                self._flusher.flush(effect.token, self._files.pinned(effect.files))
+                self._flush(effect)
             elif effect.__class__ is Pause:
                 self._left = effect.left
                 server.pause(effect.connection)
@@ -87,16 +87,24 @@ class Driver:
                 assert effect.__class__ is Close
                 server.close_after_sending(effect.connection)
 
+    def _flush(self, effect: Flush) -> None:
+        try:
+            pinned = self._files.pinned(effect.files)
+        except DiskFailed as failure:
+            self.loop.call_soon(partial(self.step, Flushed(effect.token, str(failure))))
+            return
+        self._flusher.flush(effect.token, pinned)
+
 
 class Flusher:
     """The thread that waits for the disk. It starts with the first flush."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._wishes: SimpleQueue[tuple[int, list[RealFile]] | None] = SimpleQueue()
+        self._wishes: SimpleQueue[tuple[int, Pinned] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def flush(self, token: int, pinned: list[RealFile]) -> None:
+    def flush(self, token: int, pinned: Pinned) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="flush", daemon=True)
             self._thread.start()
@@ -112,12 +120,12 @@ class Flusher:
             token, pinned = wish
             error = None
             try:
-                sync_pinned(pinned)
-            except DiskFailed as failure:
+                pinned.sync()
+            except Exception as failure:
+                # Whatever it was: who waits for this flush must hear that it did not happen.
                 error = str(failure)
             self._driver.loop.call_soon(partial(self._done, token, pinned, error))
 
-    def _done(self, token: int, pinned: list[RealFile], error: str | None) -> None:
-        for file in pinned:
-            file.unpin()
+    def _done(self, token: int, pinned: Pinned, error: str | None) -> None:
+        pinned.let_go()
         self._driver.step(Flushed(token, error))

@@ -44,7 +44,7 @@ def disk_failed(error: OSError, path: str) -> DiskFailed:
 
 
 class RealFile:
-    __slots__ = ("_created", "_descriptor", "_descriptors", "_pins", "_removed", "_used", "full_path", "path", "size")
+    __slots__ = ("_descriptor", "_descriptors", "_pins", "_removed", "_used", "full_path", "path", "size")
 
     def __init__(self, path: str, full_path: str, descriptors: "Descriptors") -> None:
         self.path = path
@@ -54,7 +54,6 @@ class RealFile:
         self._descriptor = -1
         self._pins = 0
         self._used = False
-        self._created = False
         self._removed = False
 
     def append(self, data: Bytes) -> None:
@@ -96,11 +95,13 @@ class RealFile:
         new_full_path = self._descriptors.full_path(new_path)
         with disk_errors(self.path):
             os.rename(self.full_path, new_full_path)
+        self._descriptors.name_changed(new_full_path)
         self.path, self.full_path = new_path, new_full_path
 
     def remove(self) -> None:
         with disk_errors(self.path), contextlib.suppress(FileNotFoundError):
             os.unlink(self.full_path)
+        self._descriptors.name_changed(self.full_path)
         self._removed = True
         if not self._pins:
             self.close()
@@ -130,11 +131,6 @@ class RealFile:
             return False
         return True
 
-    def take_created(self) -> bool:
-        """Whether its directory has to be synced too, because the name is newer than the last flush."""
-        created, self._created = self._created, False
-        return created
-
     def _open(self) -> int:
         with disk_errors(self.path):
             self._descriptors.make_room()
@@ -142,7 +138,7 @@ class RealFile:
                 self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CLOEXEC)
             except FileNotFoundError:
                 self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-                self._created = True
+                self._descriptors.name_changed(self.full_path)
         self._descriptors.opened(self)
         return self._descriptor
 
@@ -206,9 +202,14 @@ class Descriptors:
         self._limit = limit
         self._clock: deque[RealFile] = deque()
         self.open_count = 0
+        self.unsynced: set[str] = set()
+        """Directories in which names changed since they were synced."""
 
     def full_path(self, path: str) -> str:
         return self._root + path
+
+    def name_changed(self, full_path: str) -> None:
+        self.unsynced.add(full_path.rpartition("/")[0])
 
     def make_room(self) -> None:
         if self.open_count < self._limit:
@@ -263,10 +264,12 @@ class RealFiles:
     def rename(self, old: str, new: str) -> None:
         with disk_errors(old):
             os.replace(self.descriptors.full_path(old), self.descriptors.full_path(new))
+        self.descriptors.name_changed(self.descriptors.full_path(new))
 
     def remove(self, path: str) -> None:
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
             os.unlink(self.descriptors.full_path(path))
+            self.descriptors.name_changed(self.descriptors.full_path(path))
 
     def read_whole(self, path: str) -> bytes:
         with disk_errors(path):
@@ -289,12 +292,19 @@ class RealFiles:
             os.replace(temporary, full_path)
             if durable:
                 _sync_directory(os.path.dirname(full_path))
+            else:
+                self.descriptors.name_changed(full_path)
 
     def flush(self, files: Sequence[File]) -> None:
-        if len(files) < SYNC_ALL_FROM:
-            sync(self.pinned(files))
-        else:
+        if len(files) >= SYNC_ALL_FROM:
             self._sync_file_system()
+            self.descriptors.unsynced.clear()
+            return
+        pinned = self.pinned(files)
+        try:
+            pinned.sync()
+        finally:
+            pinned.let_go()
 
     def _sync_file_system(self) -> None:
         """Everything at once, which for thousands of files takes a fraction of the time of one after the other."""
@@ -307,14 +317,21 @@ class RealFiles:
         finally:
             os.close(descriptor)
 
-    def pinned(self, files: Iterable[File]) -> list[RealFile]:
-        """Pin files for a flush that may happen in another thread; `sync` or `unpinned` lets them go."""
-        pinned = []
-        for file in files:
-            assert isinstance(file, RealFile)
-            file.pinned_descriptor()
-            pinned.append(file)
-        return pinned
+    def pinned(self, files: Iterable[File]) -> "Pinned":
+        """Pin files for a flush, which may happen in another thread."""
+        pinned: list[RealFile] = []
+        try:
+            for file in files:
+                assert isinstance(file, RealFile)
+                file.pinned_descriptor()
+                pinned.append(file)
+        except DiskFailed:
+            for file in pinned:
+                file.unpin()
+            raise
+        directories = {os.path.dirname(file.full_path) for file in pinned} & self.descriptors.unsynced
+        self.descriptors.unsynced -= directories
+        return Pinned(pinned, sorted(directories))
 
     def space(self) -> Space:
         with disk_errors("the data directory"):
@@ -322,28 +339,28 @@ class RealFiles:
         return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
-def sync(pinned: Sequence[RealFile]) -> None:
-    """Bring pinned files to disk and let them go."""
-    try:
-        sync_pinned(pinned)
-    finally:
-        for file in pinned:
+class Pinned:
+    """Files that stay open until they are on disk, and the directories in which their names, or others, changed."""
+
+    __slots__ = ("_directories", "_files")
+
+    def __init__(self, files: Sequence[RealFile], directories: Sequence[str]) -> None:
+        self._files = files
+        self._directories = directories
+
+    def sync(self) -> None:
+        """Bring bytes and names to disk. Safe in another thread: it touches nothing of theirs that changes."""
+        for file in self._files:
+            with disk_errors(file.path):
+                os.fdatasync(file._descriptor)
+        for directory in self._directories:
+            # A directory that is gone belonged to a topic that was deleted meanwhile. Nobody waits for it.
+            with disk_errors(directory), contextlib.suppress(FileNotFoundError):
+                _sync_directory(directory)
+
+    def let_go(self) -> None:
+        for file in self._files:
             file.unpin()
-
-
-def sync_pinned(pinned: Sequence[RealFile]) -> None:
-    """Bring pinned files, and the names of new ones, to disk. Safe in another thread: it touches no Python state of
-    theirs but the flag of a new name, which nobody else reads."""
-    directories = set()
-    for file in pinned:
-        with disk_errors(file.path):
-            os.fdatasync(file._descriptor)
-        if file.take_created():
-            directories.add(os.path.dirname(file.full_path))
-    for directory in sorted(directories):
-        # A directory that is gone belonged to a topic that was deleted meanwhile. Nobody waits for it.
-        with disk_errors(directory), contextlib.suppress(FileNotFoundError):
-            _sync_directory(directory)
 
 
 def descriptor_limit() -> int:

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install check test compat jars kcat bench bench-partitions crash fuzz clean
+.PHONY: help demo install compiled check test compat jars kcat bench bench-partitions crash fuzz clean
 
 help:
 	@echo "make demo              a broker, a client, a kill -9, and the reckoning"
@@ -26,16 +26,20 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
+# As pip does for a package that is installed for good: a broker must not compile its source at every start.
+compiled: install
+	@$(BIN)/python -m compileall -q src
+
 check: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_tidy.py
 
-test: check
+test: check compiled
 	$(BIN)/python -m pytest -m "not compat and not crash" --durations=5
 
-compat: install jars kcat
+compat: install compiled jars kcat
 	$(BIN)/python -m pytest -m compat --durations=5
 
 jars: $(JARS)/.fetched
@@ -48,19 +52,19 @@ $(JARS)/.fetched: tools/kafka/pom.xml tools/kafka/fetch.sh
 kcat:
 	@command -v kcat >/dev/null || (echo "Installing kcat …" && apt-get -qq update && apt-get -qq install -y kcat >/dev/null)
 
-demo: install
+demo: install compiled
 	$(BIN)/python examples/one_broker.py
 
-bench: install jars
+bench: install compiled jars
 	$(BIN)/python -m bench run --rounds 5
 
-bench-partitions: install
+bench-partitions: install compiled
 	$(BIN)/python -m bench partitions
 
-crash: install
+crash: install compiled
 	$(BIN)/python -m pytest tests/crash -m crash -q
 
-fuzz: install
+fuzz: install compiled
 	$(BIN)/python -m tests.fuzz
 
 clean:

@@ -64,7 +64,9 @@ class AioKafka:
                 polled = await consumer.getmany(*unfinished, timeout_ms=30_000)
                 assert polled, f"nothing came for 30 s, the ends are {ends}"
                 for place, messages in polled.items():
-                    found[place.partition] += [_received(message) for message in messages if message.offset < ends[place]]
+                    found[place.partition] += [
+                        _received(message) for message in messages if message.offset < ends[place]
+                    ]
                     if messages[-1].offset + 1 >= ends[place]:
                         unfinished.discard(place)
             return found

@@ -1,4 +1,5 @@
 """What one client produced, every other client reads: the same bytes, whoever compressed them."""
+# ruff: noqa: N802  (tests are named after the rows of the system)
 
 import pytest
 

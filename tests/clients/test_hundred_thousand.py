@@ -1,4 +1,5 @@
 """Each client produces a hundred thousand records and consumes exactly those, whatever the codec."""
+# ruff: noqa: N802  (tests are named after the rows of the system)
 
 import os
 

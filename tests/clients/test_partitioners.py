@@ -1,4 +1,5 @@
 """Records that name no partition: the client chooses by key, or spreads them."""
+# ruff: noqa: N802  (tests are named after the rows of the system)
 
 from collections import Counter
 from zlib import crc32
@@ -21,7 +22,7 @@ each_choice = pytest.mark.parametrize(
 
 @each_choice
 def test_S3_same_key_same_partition_in_order(node: Node, topic: str, driver: Driver, partitioner: str) -> None:
-    """Twenty-five records of each of forty keys, interleaved: each key is in one partition, in the order it was sent."""
+    """Twenty-five records of each of forty keys, interleaved: each key is in one partition, in the order of sending."""
     create_topic(node.bootstrap, topic, PARTITIONS)
     sent: list[tuple[bytes | None, bytes]] = [(key, b"%d" % turn) for turn in range(25) for key in KEYS]
     chosen = driver.produce_unplaced(node.bootstrap, topic, sent, partitioner)

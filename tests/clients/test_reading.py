@@ -1,4 +1,5 @@
 """Consumers read from any offset, forward, at their own pace, any number of times, and what is committed only."""
+# ruff: noqa: N802  (tests are named after the rows of the system)
 
 import asyncio
 import time

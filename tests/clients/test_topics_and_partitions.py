@@ -1,4 +1,5 @@
 """Topics as clients see them: their partitions, the defaults of those not given, and who leads them."""
+# ruff: noqa: N802  (tests are named after the rows of the system)
 
 import asyncio
 
@@ -12,7 +13,7 @@ from tests.clients.driver import Driver
 from tests.harness.fixtures import StartNode
 from tests.harness.node import Node
 from tests.harness.topics import create_topic, wait_usable
-from tests.harness.workload import Sent, assert_same, expected
+from tests.harness.workload import FIRST_TIMESTAMP_MS, Sent, assert_same, expected
 
 each_client = pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
 
@@ -24,7 +25,7 @@ def test_S1_a_topic_has_one_or_many_partitions_each_with_its_own_offsets(
     """Partition p gets p + 1 records, one after the other over all partitions: each counts from 0 without a gap."""
     create_topic(node.bootstrap, topic, partitions)
     records = [
-        Sent(partition, b"key", b"%d" % turn, (), 1_700_000_000_000)
+        Sent(partition, b"key", b"%d" % turn, (), FIRST_TIMESTAMP_MS)
         for turn in range(partitions)
         for partition in range(partitions)
         if turn <= partition
@@ -40,7 +41,7 @@ def test_S1_a_topic_has_one_or_many_partitions_each_with_its_own_offsets(
 def test_S2_record_lands_in_given_partition(node: Node, topic: str, driver: Driver) -> None:
     """Whatever its key would have chosen."""
     create_topic(node.bootstrap, topic, 5)
-    records = [Sent(number % 5, b"same key", b"%d" % number, (), 1_700_000_000_000) for number in range(50)]
+    records = [Sent(number % 5, b"same key", b"%d" % number, (), FIRST_TIMESTAMP_MS) for number in range(50)]
     driver.produce(node.bootstrap, topic, records)
     assert_same(driver.consume(node.bootstrap, topic, range(5)), expected(records, 5))
 

@@ -8,7 +8,8 @@ from tests.harness.node import Node
 class KlammNode(Node):
     def command(self) -> list[str]:
         own_address = f"127.0.0.1:{self.port}"
-        command = [sys.executable, "-m", "klamm", "broker", "--id", "0", "--listen", own_address, "--dir", str(self.dir)]
+        command = [sys.executable, "-m", "klamm", "broker", "--id", "0", "--listen", own_address]
+        command += ["--dir", str(self.dir)]
         if self.advertised != own_address:
             command += ["--advertise", self.advertised]
         for name, value in sorted(self.settings.items()):

@@ -35,7 +35,7 @@ def free_port() -> int:
 
 
 class Node:
-    """One broker's process, with its data directory and its port. Subclasses know the command line and the signs of life."""
+    """One broker's process, its data directory and its port. Subclasses know the command line and the signs of life."""
 
     def __init__(self, home: Path, settings: Mapping[str, str] | None = None, advertise: str | None = None) -> None:
         self.home = home

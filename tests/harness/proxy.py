@@ -161,7 +161,9 @@ class _Link:
                 target=self._pump, args=(client, broker, request_fuse, self._requests, 0.0, "request"), daemon=True
             ),
             threading.Thread(
-                target=self._pump, args=(broker, client, response_fuse, self._answers, HOLD_SECONDS, "answer"), daemon=True
+                target=self._pump,
+                args=(broker, client, response_fuse, self._answers, HOLD_SECONDS, "answer"),
+                daemon=True,
             ),
         ]
 

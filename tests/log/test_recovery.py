@@ -230,6 +230,7 @@ def test_leftovers_go() -> None:
     log = opened(disk)
     assert log.end_offset == 3
     assert disk.listing(DIRECTORY) == [
+        "00000000000000000000.index",
         "00000000000000000000.log",
         "00000000000000000000.timeindex",
         "partition.metadata",

@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 
 from klamm.log.files import DiskFull, File, Files
 
-PENDING_ENTRIES = 64
+PENDING_ENTRIES = 256
 # An index is searched by single reads until so few entries are left; those are read at once.
 SEARCHED_AT_ONCE = 512
 
@@ -74,9 +74,12 @@ class Entries:
         self._pending += self.pair.pack(first, second)
         self.count += 1
         if self.count - self._written >= PENDING_ENTRIES:
-            # The batch is in the log already; its entry can wait until there is room again.
-            with suppress(DiskFull):
-                self.write_pending()
+            self._write_when_possible()
+
+    def _write_when_possible(self) -> None:
+        """The batch is in the log already; its entry can wait until there is room again."""
+        with suppress(DiskFull):
+            self.write_pending()
 
     def _entry(self, number: int) -> tuple[int, int]:
         first, second = self.pair.unpack(self._chunk(number, number + 1))
@@ -115,13 +118,21 @@ class Entries:
         return chunk
 
 
+_PLACE = Struct(">ii")
+_pack_place = _PLACE.pack
+
+
 class OffsetIndex(Entries):
     __slots__ = ()
 
-    pair = Struct(">ii")
+    pair = _PLACE
 
     def append(self, last_offset: int, position: int) -> None:
-        self._append(last_offset - self.base_offset, position)
+        """For every large batch: what `_append` does, without the calls."""
+        self._pending += _pack_place(last_offset - self.base_offset, position)
+        self.count += 1
+        if self.count - self._written >= PENDING_ENTRIES:
+            self._write_when_possible()
 
     def at_or_before(self, offset: int) -> Indexed | None:
         """The last entry whose batch ends at or before the offset."""

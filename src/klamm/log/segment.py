@@ -39,16 +39,18 @@ class Segment:
         "_directory",
         "_files",
         "_index",
-        "_index_bytes",
         "_index_interval_bytes",
         "_indexed_at",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_most_entries",
+        "_most_times",
         "_recent_ends",
         "_recent_positions",
         "_recent_start",
         "_suffix",
         "_time_index",
+        "_time_indexed",
         "_unconfirmed_from",
         "_unconfirmed_to",
         "base_offset",
@@ -70,6 +72,8 @@ class Segment:
         self._time_index: TimeIndex | None = None
         self.configure(settings)
         self._indexed_at = 0
+        self._time_indexed = -1
+        """The youngest time that the time index was told by this process."""
         self.is_index_full = False
         self.offset_limit = base_offset + LARGEST_RELATIVE_OFFSET + 1
         """No batch may end after this offset, or the index could not name it."""
@@ -85,7 +89,9 @@ class Segment:
 
     def configure(self, settings: LogSettings) -> None:
         self._index_interval_bytes = settings.index_interval_bytes
-        self._index_bytes = settings.segment_index_bytes
+        # One more entry has to fit, and the last word of the time index.
+        self._most_entries = settings.segment_index_bytes // OffsetIndex.pair.size
+        self._most_times = settings.segment_index_bytes // TimeIndex.pair.size - 1
 
     # Writing.
 
@@ -101,10 +107,13 @@ class Segment:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = next_offset - 1
         if position - self._indexed_at > self._index_interval_bytes:
-            self.index.append(next_offset - 1, position)
-            self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+            index, time_index = self._index or self.index, self._time_index or self.time_index
+            index.append(next_offset - 1, position)
+            if self._max_timestamp > self._time_indexed:
+                time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset)
+                self._time_indexed = self._max_timestamp
             self._indexed_at = position
-            self.is_index_full = self._has_no_room()
+            self.is_index_full = index.count >= self._most_entries or time_index.count >= self._most_times
         ends = self._recent_ends
         ends.append(next_offset)
         self._recent_positions.append(position)
@@ -118,6 +127,9 @@ class Segment:
         self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
         self.index.write_pending()
         self.time_index.write_pending()
+        if self.time_index.file.size and not self.index.file.size:
+            # Kafka's tools expect both files, or neither.
+            self.index.file.append(b"")
         self._forget_recent()
 
     def rest(self) -> None:
@@ -268,6 +280,7 @@ class Segment:
         last = self._confirmed(self.index.last())
         self._max_timestamp, self._max_timestamp_offset = time if time is not None else (-1, self.base_offset)
         self._indexed_at = position = last.position if last is not None else 0
+        self._time_indexed = -1
         batch = None
         for _, batch in headers(self.log, position, self.base_offset):
             if time_of(batch) > self._max_timestamp:
@@ -304,6 +317,7 @@ class Segment:
         self.index.reset()
         self.time_index.reset()
         self._indexed_at = 0
+        self._time_indexed = -1
         self._max_timestamp, self._max_timestamp_offset = -1, self.base_offset
         self._recent_start = self.base_offset
 
@@ -318,11 +332,13 @@ class Segment:
         files = self.files()
         for file in files:
             file.rename(file.path.removesuffix(self._suffix) + suffix)
+        if self.index.file not in files:
+            self.index.file.remove()
         self._suffix = suffix
         return files
 
     def remove(self) -> None:
-        for file in self.files():
+        for file in (*self.files(), self.index.file):
             file.remove()
 
     def close(self) -> None:
@@ -333,13 +349,6 @@ class Segment:
         for index in (self._index, self._time_index):
             if index is not None:
                 index.file.close()
-
-    def _has_no_room(self) -> bool:
-        """For one more entry, and the last word of the time index."""
-        return (
-            self.index.size_bytes + OffsetIndex.pair.size > self._index_bytes
-            or self.time_index.size_bytes + 2 * TimeIndex.pair.size > self._index_bytes
-        )
 
     def _confirmed(self, entry: Indexed | None) -> Indexed | None:
         """An index entry if the batch there agrees. If it does not, the indexes are rebuilt, and None is as good."""

@@ -158,8 +158,10 @@ class Metadata:
         self.propose(decision.records, now)
         self._catch_up()
         beat = BrokerHeartbeat(broker.node_id, decision.response.broker_epoch, broker.image.offset)
-        self.propose(self._controller.heartbeat(beat).records, now)
-        self._catch_up()
+        unfencing = self._controller.heartbeat(beat).records
+        if unfencing:
+            self.propose(unfencing, now)
+            self._catch_up()
 
     def _incarnation(self) -> Uuid:
         return drawn_uuid(self._random)

@@ -1,7 +1,8 @@
 """Record batches that lie: in their header, in their records, in what they claim to be when decompressed.
 
-A plain topic looks at the header and the CRC only; a topic with rules of its own (compaction, `compression.type`) looks
-at every record. So most cases are told to both kinds. What was refused left no trace: the log ends where it ended.
+A plain topic looks at the header and the CRC only; a compacted one looks at every record, one with a `compression.type`
+of its own at the stream they are in. So most cases are told to both kinds. What was refused left no trace: the log ends
+where it ended.
 """
 
 import gzip
@@ -28,9 +29,9 @@ def plain(target: Target, topic: str) -> str:
 
 @pytest.fixture
 def strict(target: Target, topic: str) -> str:
-    """A topic that decompresses and reads every record, because it stores them in its own way."""
+    """A topic that decompresses and reads every record, because each needs a key."""
     name = f"{topic}-strict"[-249:]
-    target.create_topic(name, compression_type="gzip")
+    target.create_topic(name, cleanup_policy="compact")
     return name
 
 

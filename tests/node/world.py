@@ -21,7 +21,7 @@ from klamm.node.assembly import assembled
 from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
 from klamm.partition.partition import Partition
-from klamm.runtime.files import RealFiles, sync
+from klamm.runtime.files import Pinned, RealFiles
 from klamm.wire.apis import API_BY_KEY, Api, response_type
 from klamm.wire.frames import encoded_request
 from klamm.wire.headers import read_response_header
@@ -80,6 +80,7 @@ class World:
         """Asked for and not performed yet."""
         self._clients: dict[int, Client] = {}
         self._happened: deque[Event] = deque()
+        self._pinned: dict[int, Pinned] = {}
         self._wake_ms: float | None = None
         self.node = assembled(config, self.files, Random(self.lives), self.told.append)
         self._perform(self.node.start(ENDPOINT, self.now))
@@ -158,7 +159,7 @@ class World:
             elif isinstance(effect, Flush):
                 if isinstance(self.files, RealFiles):
                     # As the driver does it: what is to be flushed is pinned when it is asked for.
-                    effect.files = self.files.pinned(effect.files)
+                    self._pinned[effect.token] = self.files.pinned(effect.files)
                 self.flushes.append(effect)
             else:
                 self._clients[effect.connection].perform(effect)
@@ -176,11 +177,15 @@ class World:
     def _flushed(self, effect: Flush) -> str | None:
         try:
             if isinstance(self.files, RealFiles):
-                sync(effect.files)  # type: ignore[arg-type]
+                self._pinned[effect.token].sync()
             else:
                 self.files.flush(effect.files)
         except DiskFailed as failure:
             return str(failure)
+        finally:
+            pinned = self._pinned.pop(effect.token, None)
+            if pinned is not None:
+                pinned.let_go()
         return None
 
     def _set_time(self, monotonic_ms: float) -> None:

@@ -1,5 +1,6 @@
 """A broker under attack: how to reach it, how much memory it holds, and whether it still serves everybody else."""
 
+import os
 import re
 import time
 from pathlib import Path
@@ -74,6 +75,11 @@ class Target:
         """Whether the process lives. A dead one that nobody has waited for yet has no memory."""
         status = Path(f"/proc/{self.node.pid}/status")
         return status.exists() and "VmRSS" in status.read_text()
+
+    def cpu_seconds(self) -> float:
+        """What it has computed so far, however busy the machine is."""
+        fields = Path(f"/proc/{self.node.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     # Memory.
 

@@ -74,12 +74,13 @@ class Position:
 
 
 class Session:
-    __slots__ = ("active", "by_id", "epoch", "id", "positions", "used_ms")
+    __slots__ = ("active", "by_id", "epoch", "id", "is_open", "positions", "used_ms")
 
     def __init__(self, identity: int, by_id: bool, now: Now) -> None:
         self.id = identity
         self.by_id = by_id
         self.epoch = FIRST_EPOCH + 1
+        self.is_open = True
         self.positions: dict[Key, Position] = {}
         self.active: dict[Key, None] = {}
         self.used_ms = now.monotonic_ms
@@ -102,10 +103,11 @@ class Session:
         """Hear of changes of this partition from now on (a topic may have been recreated meanwhile)."""
         if position.partition is partition:
             return
-        if position.partition is not None and position.partition.sessions is not None:
+        if position.partition is not None and position.partition.sessions is not None and self.is_open:
             position.partition.sessions.remove((self, position.key))
         position.partition = partition
-        if partition is not None:
+        # A fetch may still wait for a session that was closed meanwhile; it hears of nothing more.
+        if partition is not None and self.is_open:
             if partition.sessions is None:
                 partition.sessions = []
             partition.sessions.append((self, position.key))
@@ -113,6 +115,7 @@ class Session:
     def close(self) -> None:
         for position in self.positions.values():
             self.attach(position, None)
+        self.is_open = False
 
 
 class Sessions:

@@ -72,7 +72,7 @@ def _topics(request: MetadataRequest, call: Call) -> list[MetadataResponseTopic]
             else:
                 answers[name] = _described(topic, call)
     if missing and (request.allow_auto_topic_creation or call.version < FIRST_VERSION_WITH_CREATION_FLAG):
-        for name, code in call.broker.create_automatically(missing, call.now).items():
+        for name, code in call.broker.create_automatically(list(dict.fromkeys(missing)), call.now).items():
             answers[name].error_code = code
     return list(answers.values())
 

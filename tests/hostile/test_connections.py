@@ -157,26 +157,6 @@ def test_ten_thousand_pipelined_requests_are_answered_in_order(target: Target) -
         sender.join()
 
 
-def test_a_request_costs_the_same_however_many_are_pipelined_behind_it(fresh_target: Target) -> None:
-    few, many, rounds = 100, 10_000, 30
-    _pipelined_cpu_seconds(fresh_target, few)
-    one_of_few = sum(_pipelined_cpu_seconds(fresh_target, few) for _ in range(rounds)) / (rounds * few)
-    one_of_many = _pipelined_cpu_seconds(fresh_target, many) / many
-    assert one_of_many < 3 * one_of_few, f"{one_of_many * 1e6:.0f} and {one_of_few * 1e6:.0f} microseconds"
-
-
-def _pipelined_cpu_seconds(target: Target, count: int) -> float:
-    before = target.cpu_seconds()
-    frames = framed(body_of(MetadataRequest(topics=[]), 12)) * count
-    with target.connect(patience=30) as client:
-        sender = threading.Thread(target=client.send_bytes, args=(frames,))
-        sender.start()
-        for _ in range(count):
-            assert client.frame() is not None
-        sender.join()
-    return target.cpu_seconds() - before
-
-
 def test_ten_thousand_requests_behind_one_that_waits_are_answered_after_it(target: Target, topic: str) -> None:
     """TRAPS 8. More may be pipelined than the broker keeps waiting at once."""
     target.create_topic(topic)

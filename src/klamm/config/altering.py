@@ -5,6 +5,7 @@ a topic or a broker would have afterwards; then `validate_topic_configs` or `val
 may. For brokers Kafka answers INVALID_REQUEST where one would expect INVALID_CONFIG; clients know it so.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -63,12 +64,18 @@ def altered(scope: Scope, name: str, current: str | None, operation: int, value:
     if operation == Operation.DELETE:
         return None
     entries = _entries_to_change(scope, name, current, Operation(operation))
-    for entry in _split(value or ""):
-        if operation == Operation.SUBTRACT and entry in entries:
-            entries.remove(entry)
-        elif operation == Operation.APPEND and entry not in entries:
-            entries.append(entry)
-    return ",".join(entries)
+    named = _split(value or "")
+    if operation == Operation.APPEND:
+        known = set(entries)
+        return ",".join([*entries, *(entry for entry in dict.fromkeys(named) if entry not in known)])
+    gone = Counter(named)
+    kept = []
+    for entry in entries:
+        if gone[entry]:
+            gone[entry] -= 1
+        else:
+            kept.append(entry)
+    return ",".join(kept)
 
 
 def validate_broker_configs(config: BrokerConfig, configs: Mapping[str, str], *, per_broker: bool) -> None:

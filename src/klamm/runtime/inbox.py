@@ -2,19 +2,27 @@
 
 Bytes are shown in the buffer they were read into; only the unfinished end is copied aside. It grows with the bytes that
 really arrive, so a client that announces 100 MiB and sends nothing costs nothing.
+
+Frames that were shown and not taken are copied aside too, once, and offered again a few at a time, however many there
+are: nothing more is read from this socket until they are all gone.
 """
 
 from collections.abc import Sequence
 
 from klamm.wire.frames import FrameCutter
 
+OFFERED_AGAIN = 16
+
 
 class Inbox:
-    __slots__ = ("_cutter", "unfinished")
+    __slots__ = ("_cutter", "_position", "unfinished", "untaken")
 
     def __init__(self, limit_bytes: int) -> None:
         self._cutter = FrameCutter(limit_bytes)
         self.unfinished = bytearray()
+        self.untaken = bytearray()
+        self._position = 0
+        """How much of `untaken` has been taken by now."""
 
     def frames(self, arrived: memoryview) -> list[memoryview]:
         """The frames that are whole now; valid until the buffer behind `arrived` is used again.
@@ -41,16 +49,28 @@ class Inbox:
         self._cutter.cut(self.unfinished, len(self.unfinished))
 
     def put_back(self, frames: Sequence[memoryview]) -> None:
-        """Frames that nobody took come again, before what is unfinished."""
-        again = bytearray()
+        """The last of the frames that were given were not taken."""
+        if self.untaken:
+            self._position -= sum(len(frame) + 4 for frame in frames)
+            return
         for frame in frames:
-            again += len(frame).to_bytes(4, "big")
-            again += frame
-        self.unfinished = again + self.unfinished
+            self.untaken += len(frame).to_bytes(4, "big")
+            self.untaken += frame
+        self.untaken += self.unfinished
+        self.unfinished = bytearray()
+        self._position = 0
 
-    def frames_put_back(self) -> list[memoryview]:
-        again, self.unfinished = self.unfinished, bytearray()
-        return self.frames(memoryview(again))
+    def frames_again(self) -> list[memoryview]:
+        """Some of the frames that were not taken; none when only an unfinished one is left of them."""
+        frames, self._position = self._cutter.cut(self.untaken, len(self.untaken), self._position, OFFERED_AGAIN)
+        if not frames:
+            self.unfinished = self.untaken[self._position :]
+            self.untaken = bytearray()
+        return frames
+
+    @property
+    def size(self) -> int:
+        return len(self.unfinished) + len(self.untaken)
 
     def _finish(self, arrived: memoryview) -> int:
         """Add to the unfinished frame what belongs to it; how many bytes that were."""

@@ -28,7 +28,9 @@ def log_lines(node_id: int) -> Tell:
 
 
 def printable(text: str) -> str:
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    """The lines after the first are indented: whoever gets a line break into a fact cannot begin a line of the log."""
+    shown = (each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    return "".join(shown).replace("\n", "\n    ")
 
 
 def _too_many(shown_at: dict[type, tuple[int, int]], kind: type) -> bool:

@@ -11,6 +11,7 @@ import errno
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from klamm.codec.primitives import Malformed
@@ -205,12 +206,13 @@ class Server:
         self._deliver(connection, lambda inbox: inbox.frames(self._buffer[:count]))
 
     def _offer_again(self, identity: int) -> None:
-        """After a pause: what was left is treated as if it arrived now, before anything else is read."""
+        """What was not taken is offered again, before anything else is read."""
         connection = self._connections.get(identity)
         if connection is not None and not connection.closing:
             connection.paused = False
+            if connection.inbox.untaken:
+                self._deliver(connection, Inbox.frames_again)
             self._set_interest(connection)
-            self._deliver(connection, Inbox.frames_put_back)
 
     def _deliver(self, connection: Connection, frames_of: Callable[[Inbox], list[memoryview]]) -> None:
         inbox = connection.inbox
@@ -225,10 +227,15 @@ class Server:
         except Malformed as error:
             self._tell(StrangeBytes(connection.peer, str(error)))
             self.close_after_sending(connection.id)
-        if connection.is_open and len(inbox.unfinished) != connection.counted_bytes:
-            self._unfinished_bytes += len(inbox.unfinished) - connection.counted_bytes
-            connection.counted_bytes = len(inbox.unfinished)
+        if not connection.is_open:
+            return
+        if inbox.size != connection.counted_bytes:
+            self._unfinished_bytes += inbox.size - connection.counted_bytes
+            connection.counted_bytes = inbox.size
             self._share_budget(connection)
+        if inbox.untaken and not connection.paused:
+            self._set_interest(connection)
+            self._loop.call_soon(partial(self._offer_again, connection.id))
 
     def _share_budget(self, connection: Connection) -> None:
         """Over the budget one connection is favoured until its frame is whole. The others are read a little at a time,
@@ -295,6 +302,7 @@ class Server:
         reading = not (
             connection.paused
             or connection.closing
+            or connection.inbox.untaken
             or connection.outbox.size > OUTBOX_BYTES
             or connection.id in self._starved
         )
@@ -365,6 +373,7 @@ class Server:
             del self._per_ip[connection.ip]
         self._unfinished_bytes -= connection.counted_bytes
         connection.inbox.unfinished = bytearray()
+        connection.inbox.untaken = bytearray()
         self._share_budget(connection)
         self._listener.closed(connection.id)
 

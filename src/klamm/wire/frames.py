@@ -66,15 +66,15 @@ class FrameCutter:
         self.least_bytes = least_bytes
         self.pending_bytes = 0
 
-    def cut(self, buffer: Buffer, filled: int, position: int = 0) -> tuple[list[memoryview], int]:
-        """The whole frames in `buffer[position:filled]` without their sizes, and where the rest begins.
+    def cut(self, buffer: Buffer, filled: int, position: int = 0, most: int = 2**31) -> tuple[list[memoryview], int]:
+        """The whole frames in `buffer[position:filled]`, at most so many, without their sizes, and where the rest is.
 
         An impossible size is Malformed; the frames before it are given first, and it is the next call that says so.
         """
         view = memoryview(buffer)
         frames: list[memoryview] = []
         self.pending_bytes = 0
-        while filled - position >= 4:
+        while filled - position >= 4 and len(frames) < most:
             (size,) = _size.unpack_from(buffer, position)
             if not self.least_bytes <= size <= self.limit_bytes:
                 if frames:

@@ -68,7 +68,8 @@ def test_frames_that_were_large_and_bad_leave_nothing_of_the_budget_taken(fresh_
 def _check_large_frames_pass(target: Target, count: int) -> None:
     """Clients in the middle of a frame, all at once; then each goes on, the one with the least first."""
     body = body_of(MetadataRequest(topics=[]), 12) + bytes(MEBIBYTE)
-    clients = [target.connect() for _ in range(count)]
+    # What thousands had under way is still read before it is known that they are gone, one after the other.
+    clients = [target.connect(patience=60) for _ in range(count)]
     for number, client in enumerate(clients, 1):
         client.send_bytes(framed(body)[: number * 300_000])
         target.check_witness_is_served()

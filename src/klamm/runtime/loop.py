@@ -22,6 +22,8 @@ OnReady: TypeAlias = Callable[[int], None]
 
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
+HUNG_UP = select.EPOLLRDHUP
+"""The other side will send nothing more. Who reads hears of it anyway."""
 NEVER = float("inf")
 
 

@@ -20,7 +20,7 @@ from klamm.log.files import DiskFailed
 from klamm.runtime.facts import AcceptFailed, ConnectionRefused, ReplyLost, StrangeBytes
 from klamm.runtime.files import RealRegion
 from klamm.runtime.inbox import Inbox
-from klamm.runtime.loop import NEVER, READABLE, WRITABLE, Loop, monotonic_ms
+from klamm.runtime.loop import HUNG_UP, NEVER, READABLE, WRITABLE, Loop, monotonic_ms
 from klamm.runtime.outbox import Outbox
 
 TURN_BYTES = 1 << 20
@@ -189,7 +189,7 @@ class Server:
 
     def _read(self, connection: Connection) -> None:
         if not connection.interest & READABLE:
-            # Only a broken connection is ready for something nobody waits for.
+            # Only a broken or abandoned connection is ready for something nobody waits for.
             self._close(connection)
             return
         room = SMALL_READ if self._favoured not in (None, connection) else TURN_BYTES
@@ -307,6 +307,9 @@ class Server:
             or connection.id in self._starved
         )
         interest = (READABLE if reading else 0) | (WRITABLE if connection.outbox else 0)
+        if connection.id in self._starved:
+            # Whoever gives up while it waits for room makes room.
+            interest |= HUNG_UP
         if interest != connection.interest and connection.is_open:
             connection.interest = interest
             self._loop.change(connection.socket.fileno(), interest)

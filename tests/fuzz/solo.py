@@ -80,7 +80,7 @@ class Solo:
             self._step(Woke())
 
     def stop(self) -> None:
-        self.node.stop(self._now())
+        self.node.stop()
 
     def _step(self, event: Event) -> None:
         self._perform(self.node.step(event, self._now()))

@@ -25,6 +25,7 @@ from tests.node.requests import (
     metadata,
     offsets,
     produce,
+    produce_to,
     read_all,
     send,
 )
@@ -331,3 +332,34 @@ def failing_call(number: int, failure: type[DiskFailed]) -> Callable[[str, str],
         return failure(f"{path}: refused") if left[0] == -1 else None
 
     return refused
+
+
+def test_what_was_proposed_before_the_metadata_log_broke_is_not_promised(world: World) -> None:
+    """`a` is being flushed and `b` waits for the next flush when the disk breaks under `c`. That next flush could bring
+    nothing to disk any more, so it must not make `b` true."""
+    world.holds_flushes = True
+    clients = [world.connect() for _ in range(3)]
+    clients[0].post(creation("a"))
+    clients[1].post(creation("b"))
+    refuse(world, BROKEN, lambda call, path: call == "append" and path.startswith("__cluster_metadata-0/"))
+    assert clients[2].ask(creation("c")).topics[0].error_code == STORAGE_ERROR
+    mend(world)
+    world.holds_flushes = False
+    while world.flushes:
+        world.flush()
+    world.advance(60_000)
+    assert clients[1].take().topics[0].error_code != ErrorCode.NONE
+
+
+def test_one_partition_that_fails_does_not_fail_the_others_of_its_request(world: World, client: Client) -> None:
+    create(client, "safe", 2, flush_messages="1")
+    world.holds_flushes = True
+    client.post(produce_to([("safe", 0), ("safe", 1)], b"x"), version=NAMED)
+    first = world.broker.partitions.get("safe", 0)
+    assert first is not None
+    world.broker.fail(first, "broken")
+    world.holds_flushes = False
+    while world.flushes:
+        world.flush()
+    answers = [topic.partition_responses[0].error_code for topic in client.take().responses]
+    assert answers == [STORAGE_ERROR, ErrorCode.NONE]

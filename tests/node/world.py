@@ -87,7 +87,7 @@ class World:
         self._settle()
 
     def stop(self) -> None:
-        self.node.stop(self.now)
+        self.node.stop()
 
     def restart(self, **settings: str) -> None:
         """After a clean shutdown, perhaps with other settings."""

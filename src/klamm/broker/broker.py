@@ -7,7 +7,7 @@ released, fetch sessions hear of it, and what has to reach the disk is noted for
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from klamm.broker.facts import PartitionFailed
+from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
 from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
@@ -99,17 +99,25 @@ class Broker:
                 partition.log.close_cleanly()
             except DiskFailed as error:
                 self.disk_failed(partition, error)
-            clean = clean and partition.failure is None
+            if partition.failure is not None:
+                self._release_failed(partition, partition.failure)
+                clean = False
         try:
             self.housekeeping.checkpoint_now()
-        except DiskFailed:
+        except DiskFailed as error:
+            self._tell(NotClosedCleanly(str(error)))
             return False
         return clean
 
-    def note_clean_shutdown(self) -> None:
-        """The marker that says there is nothing to recover, after all else."""
+    def note_clean_shutdown(self) -> bool:
+        """The marker that says there is nothing to recover, after all else; whether it could be written."""
         epoch = self.image.brokers[self.node_id].epoch
-        self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
+        try:
+            self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
+        except DiskFailed as error:
+            self._tell(NotClosedCleanly(str(error)))
+            return False
+        return True
 
     # What handlers ask.
 
@@ -185,8 +193,7 @@ class Broker:
             if partition.maybe_advance():
                 self.waiting.watermark_moved(partition)
                 self.announce(partition)
-            if partition.waits_for_disk:
-                self.waiting.became_durable(partition)
+            self.waiting.became_durable(partition)
             if partition.is_flushed or partition.log.has_unflushed_segments:
                 self._note_unflushed(partition, now)
 

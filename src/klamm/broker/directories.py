@@ -71,10 +71,16 @@ class Directories:
 
     def remove_doomed(self, now: Now) -> Iterator[float]:
         """A chore: remove what was set aside, one directory a slice."""
+        stay = []
         while self._doomed:
-            self._files.remove_directory(self._doomed[-1])
-            self._doomed.pop()
+            directory = self._doomed.pop()
+            try:
+                self._files.remove_directory(directory)
+            except DiskFailed as error:
+                stay.append(directory)
+                self._tell(DirectoryStays(directory, str(error)))
             yield 0.0
+        self._doomed = stay
 
     def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> None:
         renamed = f"{directory[:LONGEST_NAME]}.{topic_id.hex()}{suffix}"

@@ -70,7 +70,7 @@ class DirectoryStays(Fact):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.directory} could not be set aside and is tried again at the next start: {self.reason}"
+        return f"{self.directory} could not be set aside or removed, and is tried again later: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +91,12 @@ class CheckpointFailed(Fact):
 
     def __str__(self) -> str:
         return f"{self.name} could not be written, and is tried again later: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotClosedCleanly(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the next start has to recover the logs, because this end could not be noted: {self.reason}"

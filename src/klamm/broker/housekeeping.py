@@ -130,8 +130,9 @@ class Housekeeping:
                 partition.revive(now)
             except DiskFull:
                 return
-            except DiskFailed as error:
-                self._broker.disk_failed(partition, error)
+            except (DiskFailed, KafkaError) as error:
+                # Not the room was missing, or not that alone: it stays offline.
+                self._broker.fail(partition, str(error))
                 continue
             self._tell(PartitionRevived(str(partition.topic_partition), partition.log.end_offset))
             self._broker.announce(partition)
@@ -154,10 +155,11 @@ class Housekeeping:
 
     def _compact_one(self, partition: Partition, now: Now) -> Iterator[float]:
         name = partition.topic_partition
-        compaction = partition.log.compaction(now, self._clean_to.get(name, 0), partition.high_watermark)
-        if compaction is None:
-            return
+        compaction: Compaction | None = None
         try:
+            compaction = partition.log.compaction(now, self._clean_to.get(name, 0), partition.high_watermark)
+            if compaction is None:
+                return
             while not compaction.step(COMPACTED_BYTES_A_SLICE):
                 if compaction.to_flush:
                     yield from self._flushed(partition, compaction)
@@ -167,7 +169,8 @@ class Housekeeping:
                     return
         except (DiskFailed, KafkaError) as error:
             # The log is as it was. It is tried again next time, and the error will be there for people to see.
-            compaction.abandon()
+            if compaction is not None:
+                compaction.abandon()
             self._tell(CompactionFailed(str(name), str(error)))
             return
         self._clean_to[name] = compaction.clean_to

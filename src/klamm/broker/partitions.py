@@ -188,5 +188,7 @@ class Partitions:
 
 def _take_role(partition: Partition, state: PartitionState) -> None:
     partition.partition_epoch = state.partition_epoch
+    partition.leader = state.leader
     if state.leader == partition.me:
+        assert state.isr == (partition.me,), "followers come with replication"
         partition.become_leader(state.leader_epoch, state.replicas, state.isr)

@@ -122,7 +122,10 @@ class Waiting:
         for queues in (self._committed, self._durable):
             queue = queues.pop(partition, None)
             for waiter in queue.everybody() if queue else ():
-                self._release(waiter, in_time=False)
+                # The other partitions of the same request may yet succeed.
+                waiter.open -= 1
+                if not waiter.open:
+                    self._release(waiter, in_time=True)
 
     def applied(self, offset: Offset) -> None:
         for waiter in self._applied.reached(offset):

@@ -10,7 +10,6 @@ from typing import TypeAlias
 
 from klamm.facts import Tell
 from klamm.ids import Now
-from klamm.log.files import DiskFailed
 from klamm.node.facts import ChoreFailed
 
 Chore: TypeAlias = Callable[[Now], Iterator[float]]
@@ -47,8 +46,11 @@ class Chores:
             entry.due_ms = now.monotonic_ms + next(entry.under_way)
         except StopIteration:
             self._done(entry, now)
-        except DiskFailed as error:
-            self._tell(ChoreFailed(str(error)))
+        except AssertionError:
+            raise
+        except Exception as error:
+            # Mostly a disk that refuses. Whatever it is, serving goes on, and it is tried again.
+            self._tell(ChoreFailed(f"{type(error).__name__}: {error}"))
             self._done(entry, now)
         self._look_ahead()
 

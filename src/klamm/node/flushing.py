@@ -11,6 +11,7 @@ from klamm.broker.housekeeping import FlushWish
 from klamm.facts import Tell
 from klamm.ids import Now, Offset
 from klamm.log.files import DiskFailed, File
+from klamm.log.log import Log
 from klamm.node.effects import Flush
 from klamm.node.facts import FlushFailed
 from klamm.node.metadata import Metadata
@@ -23,7 +24,7 @@ class Flushing:
         self._metadata = metadata
         self._tell = tell
         self._token = 0
-        self._partitions: list[tuple[Partition, Offset]] = []
+        self._partitions: list[tuple[Partition, Log, Offset]] = []
         self._metadata_end: Offset | None = None
         self._wishes: list[FlushWish] = []
         self._under_way = False
@@ -43,11 +44,11 @@ class Flushing:
         for partition in unflushed:
             try:
                 log_files, end = partition.log.files_to_flush()
+                files += [*log_files, *self._broker.partitions.directories.unflushed_name(partition)]
             except DiskFailed as error:
                 self._broker.disk_failed(partition, error)
                 continue
-            files += [*log_files, *self._broker.partitions.directories.unflushed_name(partition)]
-            self._partitions.append((partition, end))
+            self._partitions.append((partition, partition.log, end))
         self._wishes = [wish for wish in self._broker.flush_wishes if not wish.partition.deleted]
         self._broker.flush_wishes = []
         for wish in self._wishes:
@@ -68,16 +69,18 @@ class Flushing:
             return
         if metadata_end is not None:
             self._metadata.flushed(metadata_end)
-        for partition, end in partitions:
-            partition.log.flushed(end)
-            partition.note_grown()
+        for partition, log, end in partitions:
+            # A log that failed meanwhile may have been opened anew: what was flushed is then the old one's.
+            if partition.log is log:
+                log.flushed(end)
+                partition.note_grown()
 
     def next_due_ms(self) -> float | None:
         return None if self._under_way else self._broker.next_flush_due_ms()
 
-    def _failed(self, error: str, partitions: list[tuple[Partition, Offset]], metadata: bool) -> None:
+    def _failed(self, error: str, partitions: list[tuple[Partition, Log, Offset]], metadata: bool) -> None:
         self._tell(FlushFailed(error))
-        for partition, _ in partitions:
+        for partition, _, _ in partitions:
             self._broker.fail(partition, error)
         if metadata:
             self._metadata.fail(error)

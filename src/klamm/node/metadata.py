@@ -74,6 +74,8 @@ class Metadata:
         try:
             offset = self._raft.propose(records, now)
         except DiskFailed as error:
+            if self._raft.log.failed is not None:
+                self.fail(str(error))
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {error}") from error
         self.is_busy = True
         for record in records:

@@ -16,7 +16,7 @@ from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
 from klamm.node.chores import Chores
 from klamm.node.dispatch import Dispatch
-from klamm.node.effects import Close, Effect, Pause, Resume, Send, Wake
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
 from klamm.node.flushing import Flushing
 from klamm.node.identity import identity_of, taken_clean_shutdown
@@ -74,11 +74,10 @@ class Node:
         self._on[event.__class__](event, now)
         return self._settled(now)
 
-    def stop(self, now: Now) -> None:
-        """A clean shutdown: everything flushed, checkpointed, and the marker that says so written last."""
+    def stop(self) -> bool:
+        """Everything flushed, checkpointed, and the marker that says so written last; whether the end was clean."""
         clean = self.broker.close()
-        if self.metadata.close() and clean:
-            self.broker.note_clean_shutdown()
+        return self.metadata.close() and clean and self.broker.note_clean_shutdown()
 
     # Events.
 
@@ -127,20 +126,23 @@ class Node:
 
     def _settled(self, now: Now) -> list[Effect]:
         broker = self.broker
+        flush: Flush | None = None
         while True:
             if broker.grown:
                 broker.settle_grown(now)
             if self.metadata.is_busy:
                 self.metadata.apply_committed(now)
             released = broker.waiting.take_released()
-            if not released:
-                break
             for waiter, in_time in released:
                 waiter.deliver(now, in_time)
+            if released:
+                continue
+            flush = flush or self._flushing.next_flush(now)
+            if not broker.grown:
+                break
         effects, self._effects = self._effects, []
         if self._touched:
             self._send(effects)
-        flush = self._flushing.next_flush(now)
         if flush is not None:
             effects.append(flush)
         self._set_alarm(effects)

@@ -144,7 +144,7 @@ class Raft:
         return last
 
     def _next_flush(self) -> Flush | None:
-        if self._flushing or self.log.end_offset <= self._flushed_ends[self.node_id]:
+        if self._flushing or self.log.failed is not None or self.log.end_offset <= self._flushed_ends[self.node_id]:
             return None
         self._flushing = True
         return Flush(*self.log.files_to_flush())

@@ -40,12 +40,14 @@ class Driver:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
         self._perform(self.node.start(endpoint, now()))
 
-    def stop(self) -> None:
-        """Stop cleanly: no more connections, everything on disk, the marker that says so."""
+    def stop(self) -> bool:
+        """Stop: no more connections, everything on disk, and the marker that says so. Whether all of that was done."""
         self.server.close()
         self._flusher.stop()
+        # How the last flush ended: a failed one must not be tried again and called a success.
+        self.loop.run_calls()
         self.loop.drop_alarm(self._alarm)
-        self.node.stop(now())
+        return self.node.stop()
 
     def step(self, event: Event) -> None:
         self._perform(self.node.step(event, now()))

@@ -72,5 +72,7 @@ class ListensWide(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Stopped(Fact):
+    clean: bool
+
     def __str__(self) -> str:
-        return "stopped cleanly"
+        return "stopped cleanly" if self.clean else "stopped; the next start recovers the logs"

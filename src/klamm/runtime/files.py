@@ -20,6 +20,7 @@ from pathlib import Path
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
 
+SPARE_DESCRIPTORS = 32
 RESERVED_DESCRIPTORS = 1_000
 """Left for sockets and everything else when the process's limit is shared out."""
 
@@ -44,7 +45,7 @@ def disk_failed(error: OSError, path: str) -> DiskFailed:
 
 
 class RealFile:
-    __slots__ = ("_descriptor", "_descriptors", "_pins", "_removed", "_used", "full_path", "path", "size")
+    __slots__ = ("_close_when_let_go", "_descriptor", "_descriptors", "_pins", "_used", "full_path", "path", "size")
 
     def __init__(self, path: str, full_path: str, descriptors: "Descriptors") -> None:
         self.path = path
@@ -54,7 +55,7 @@ class RealFile:
         self._descriptor = -1
         self._pins = 0
         self._used = False
-        self._removed = False
+        self._close_when_let_go = False
 
     def append(self, data: Bytes) -> None:
         descriptor = self._descriptor
@@ -86,9 +87,12 @@ class RealFile:
     def truncate(self, size: int) -> None:
         if size == self.size:
             return
-        with disk_errors(self.path):
-            os.ftruncate(self.pinned_descriptor(), size)
-        self.unpin()
+        descriptor = self.pinned_descriptor()
+        try:
+            with disk_errors(self.path):
+                os.ftruncate(descriptor, size)
+        finally:
+            self.unpin()
         self.size = size
 
     def rename(self, new_path: str) -> None:
@@ -102,11 +106,10 @@ class RealFile:
         with disk_errors(self.path), contextlib.suppress(FileNotFoundError):
             os.unlink(self.full_path)
         self._descriptors.name_changed(self.full_path)
-        self._removed = True
-        if not self._pins:
-            self.close()
+        self.close()
 
     def close(self) -> None:
+        self._close_when_let_go = bool(self._pins)
         if self._descriptor >= 0 and not self._pins:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -121,7 +124,7 @@ class RealFile:
     def unpin(self) -> None:
         assert self._pins > 0
         self._pins -= 1
-        if self._removed and not self._pins:
+        if self._close_when_let_go and not self._pins:
             self.close()
 
     def may_be_closed(self) -> bool:
@@ -132,12 +135,13 @@ class RealFile:
         return True
 
     def _open(self) -> int:
+        self._close_when_let_go = False
         with disk_errors(self.path):
             self._descriptors.make_room()
             try:
-                self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CLOEXEC)
+                self._descriptor = self._descriptors.opened_for(self.full_path, os.O_RDWR)
             except FileNotFoundError:
-                self._descriptor = os.open(self.full_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                self._descriptor = self._descriptors.opened_for(self.full_path, os.O_RDWR | os.O_CREAT)
                 self._descriptors.name_changed(self.full_path)
         self._descriptors.opened(self)
         return self._descriptor
@@ -174,6 +178,7 @@ class RealRegion:
         self.file = file
         self.position = position
         self.length = length
+        self.descriptor = -1
         self.descriptor = file.pinned_descriptor()
 
     def __len__(self) -> int:
@@ -199,7 +204,7 @@ class Descriptors:
 
     def __init__(self, root: Path, limit: int) -> None:
         self._root = f"{root}/"
-        self._limit = limit
+        self.limit = limit
         self._clock: deque[RealFile] = deque()
         self.open_count = 0
         self.unsynced: set[str] = set()
@@ -211,10 +216,24 @@ class Descriptors:
     def name_changed(self, full_path: str) -> None:
         self.unsynced.add(full_path.rpartition("/")[0])
 
+    def opened_for(self, full_path: str, flags: int) -> int:
+        """Open a file; if the process has no descriptor left, at the cost of another file that is open."""
+        try:
+            return os.open(full_path, flags | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        self._close_one()
+        return os.open(full_path, flags | os.O_CLOEXEC, 0o644)
+
     def make_room(self) -> None:
-        if self.open_count < self._limit:
-            return
+        if self.open_count >= self.limit:
+            self._close_one()
+
+    def _close_one(self) -> None:
         for _ in range(2 * len(self._clock)):
+            if not self._clock:
+                return
             candidate = self._clock.popleft()
             if candidate._descriptor < 0:
                 continue
@@ -332,6 +351,11 @@ class RealFiles:
         directories = {os.path.dirname(file.full_path) for file in pinned} & self.descriptors.unsynced
         self.descriptors.unsynced -= directories
         return Pinned(pinned, sorted(directories))
+
+    def descriptors_for_others(self) -> int:
+        """How many the process may use for sockets, so that files find theirs."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return max(16, soft - self.descriptors.limit - SPARE_DESCRIPTORS)
 
     def space(self) -> Space:
         with disk_errors("the data directory"):

@@ -22,6 +22,7 @@ OnReady: TypeAlias = Callable[[int], None]
 
 READABLE = select.EPOLLIN
 WRITABLE = select.EPOLLOUT
+BROKEN = select.EPOLLHUP | select.EPOLLERR | select.EPOLLRDHUP
 HUNG_UP = select.EPOLLRDHUP
 """The other side will send nothing more. Who reads hears of it anyway."""
 NEVER = float("inf")
@@ -90,6 +91,11 @@ class Loop:
                 if on_ready is not None:
                     on_ready(events)
             self._ring_due_alarms()
+
+    def run_calls(self) -> None:
+        """What other threads asked for before the loop ended."""
+        while self._calls:
+            self._calls.popleft()()
 
     def close(self) -> None:
         assert threading.current_thread() is threading.main_thread() or self._stopped

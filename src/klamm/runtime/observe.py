@@ -4,6 +4,7 @@ What a stranger sent (a topic's name, a client id) may stand in a fact. Control 
 nobody can forge a line.
 """
 
+import contextlib
 import sys
 import time
 
@@ -21,8 +22,10 @@ def log_lines(node_id: int) -> Tell:
         if fact.level == "debug" or (fact.level == "warning" and _too_many(shown_at, type(fact))):
             return
         stamp = time.strftime("%Y-%m-%d %H:%M:%S")
-        sys.stderr.write(f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}\n")
-        sys.stderr.flush()
+        # A log that cannot be written must not stop what it tells of.
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.write(f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}\n")
+            sys.stderr.flush()
 
     return tell
 

@@ -22,7 +22,7 @@ from klamm.quorum.raft import UnreadableMetadata
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import ListensWide, SettingWarning, Stopped
 from klamm.runtime.files import RealFiles
-from klamm.runtime.loop import Loop
+from klamm.runtime.loop import NEVER, Loop
 from klamm.runtime.observe import log_lines
 from klamm.runtime.server import Limits
 
@@ -40,7 +40,7 @@ def run_broker(config: BrokerConfig) -> None:
     lock = taken_directory(directory)
     loop = Loop()
     files = RealFiles(directory)
-    driver = Driver(assembled(config, files, SystemRandom(), tell), files, loop, limits_of(config), tell)
+    driver = Driver(assembled(config, files, SystemRandom(), tell), files, loop, limits_of(config, files), tell)
     listener = bound(driver, config)
     open_node(driver, config, listener, directory)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,17 +53,18 @@ def run_broker(config: BrokerConfig) -> None:
     driver.server.take_connections()
     print(f"klamm broker {config.node_id} takes connections on {listener.host or '*'}:{listener.port}", flush=True)
     loop.run()
-    driver.stop()
-    tell(Stopped())
+    clean = driver.stop()
+    tell(Stopped(clean))
     lock.close()
 
 
-def limits_of(config: BrokerConfig) -> Limits:
+def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:
+    idle_ms = config.integer("connections.max.idle.ms")
     return Limits(
         max_frame_bytes=config.integer("socket.request.max.bytes"),
-        max_connections=config.integer("max.connections"),
+        max_connections=min(config.integer("max.connections"), files.descriptors_for_others()),
         max_connections_per_ip=config.integer("max.connections.per.ip"),
-        max_idle_ms=config.integer("connections.max.idle.ms"),
+        max_idle_ms=idle_ms if idle_ms >= 0 else NEVER,
     )
 
 

@@ -1,9 +1,9 @@
 """Connections: taken, read in turn, paused, and closed.
 
 All connections read into one buffer, because a step never keeps what it was shown. What all their unfinished frames
-hold together has a budget: over it, only the connection with the largest one is read on, so somebody always finishes
-and makes room. A connection is not read either while more than `OUTBOX_BYTES` wait to be sent to it: a slow reader
-holds up itself, not us.
+hold together has a budget: over it, one connection at a time is read on, so somebody finishes and makes room; one that
+does not go on is closed. A connection is not read either while more than `OUTBOX_BYTES` wait to be sent to it: a slow
+reader holds up itself, not us.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from klamm.log.files import DiskFailed
 from klamm.runtime.facts import AcceptFailed, ConnectionRefused, ReplyLost, StrangeBytes
 from klamm.runtime.files import RealRegion
 from klamm.runtime.inbox import Inbox
-from klamm.runtime.loop import HUNG_UP, NEVER, READABLE, WRITABLE, Loop, monotonic_ms
+from klamm.runtime.loop import BROKEN, HUNG_UP, NEVER, READABLE, WRITABLE, Loop, monotonic_ms
 from klamm.runtime.outbox import Outbox
 
 TURN_BYTES = 1 << 20
@@ -28,6 +28,9 @@ TURN_BYTES = 1 << 20
 
 SMALL_READ = 16 << 10
 """What a connection may say in one turn while unfinished frames are over their budget."""
+
+MOST_PATIENCE_MS = 10_000.0
+"""So long may the favoured connection say nothing while others wait for room."""
 
 OUTBOX_BYTES = 1 << 20
 SWEEP_MS = 5_000.0
@@ -187,10 +190,12 @@ class Server:
 
     # Bytes in.
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: Connection, events: int) -> None:
         if not connection.interest & READABLE:
-            # Only a broken or abandoned connection is ready for something nobody waits for.
-            self._close(connection)
+            # What was readable when we looked may be none of our interest by now; but a broken or abandoned connection
+            # tells so whatever our interest is.
+            if events & BROKEN:
+                self._close(connection)
             return
         room = SMALL_READ if self._favoured not in (None, connection) else TURN_BYTES
         try:
@@ -358,7 +363,7 @@ class Server:
             if events & WRITABLE:
                 self._send_on(connection)
             if events & ~WRITABLE and connection.is_open:
-                self._read(connection)
+                self._read(connection, events)
 
         return on_ready
 
@@ -386,6 +391,11 @@ class Server:
         too_old = now_ms - self._limits.max_idle_ms
         for connection in [each for each in self._connections.values() if each.active_ms < too_old]:
             self._close(connection)
+        favoured = self._favoured
+        if favoured is not None and self._starved and favoured.active_ms < now_ms - MOST_PATIENCE_MS:
+            # It holds the room that others wait for, and does nothing with it.
+            self._tell(StrangeBytes(favoured.peer, "a large request that does not go on while others wait for room"))
+            self._close(favoured)
 
     def _rest_from_accepting(self, error: OSError) -> None:
         """Out of descriptors: stop listening for a moment, or the loop would spin on connections it cannot take."""

@@ -1,0 +1,80 @@
+"""The driver between a node and the world."""
+
+from pathlib import Path
+
+import pytest
+
+from klamm.config import BrokerConfig
+from klamm.facts import unheard
+from klamm.ids import Now
+from klamm.log.files import DiskFailed
+from klamm.node.effects import Effect, Flush
+from klamm.node.events import Event, Flushed
+from klamm.runtime.driver import Driver
+from klamm.runtime.facts import Stopped
+from klamm.runtime.files import Pinned, RealFiles
+from klamm.runtime.loop import NEVER, Loop
+from klamm.runtime.observe import log_lines
+from klamm.runtime.process import limits_of
+from klamm.runtime.server import Limits
+
+
+class Recorder:
+    """In the place of a node: remembers what happened, in order."""
+
+    def __init__(self) -> None:
+        self.happened: list[object] = []
+
+    def step(self, event: Event, now: Now) -> list[Effect]:
+        self.happened.append(event)
+        return []
+
+    def stop(self) -> bool:
+        self.happened.append("stop")
+        return True
+
+
+def test_a_flush_that_fails_while_stopping_is_heard_before_the_node_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux tells of a failed fsync once. If it is not heard, the next one, of the shutdown, seems to succeed."""
+
+    def failing(self: Pinned) -> None:
+        raise DiskFailed("input/output error")
+
+    monkeypatch.setattr(Pinned, "sync", failing)
+    node, files = Recorder(), RealFiles(tmp_path)
+    file = files.file("x")
+    file.append(b"x")
+    driver = Driver(node, files, Loop(), Limits(), unheard)  # type: ignore[arg-type]
+    driver._perform([Flush(1, [file])])
+    driver.stop()
+    assert node.happened == [Flushed(1, "input/output error"), "stop"]
+
+
+def test_a_file_that_is_closed_while_somebody_sends_it_is_closed_when_that_is_done(tmp_path: Path) -> None:
+    """Else a deleted topic keeps its place on the disk for as long as the process lives."""
+    files = RealFiles(tmp_path)
+    file = files.file("x")
+    file.append(b"content")
+    region = file.region(0, 7)
+    file.close()
+    assert bytes(region) == b"content"
+    region.release()
+    assert files.descriptors.open_count == 0
+    file.append(b"more")
+    assert files.descriptors.open_count == 1, "and it opens again when it is used again"
+
+
+def test_minus_one_closes_no_idle_connection(tmp_path: Path) -> None:
+    config = BrokerConfig.from_properties((), {"node.id": "0", "connections.max.idle.ms": "-1"})
+    assert limits_of(config, RealFiles(tmp_path)).max_idle_ms == NEVER
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full:
+        def write(self, text: str) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sys.stderr", Full())
+    log_lines(0)(Stopped(True))

@@ -157,9 +157,6 @@ class Waiting:
             heappop(deadlines)
         return deadlines[0][0] if deadlines else None
 
-    def waiting_on(self, connection: int) -> int:
-        return len(self._by_connection.get(connection, ()))
-
     def __len__(self) -> int:
         return self._open
 

@@ -1,6 +1,6 @@
 """InitProducerId (0-5): an id and epoch for an idempotent producer.
 
-Ids come in blocks from the controller; a block is taken ahead of need, so that most answers wait for nobody. Left out:
+Ids come in blocks of a thousand from the controller, so that most answers wait for nobody. Left out:
 transactional ids, which come with the transaction coordinator and are refused until then.
 """
 

@@ -29,9 +29,8 @@ class Chores:
         self._entries: list[_Entry] = []
         self.next_due_ms: float | None = None
 
-    def add(self, chore: Chore, interval_ms: float, now: Now, *, first_after_ms: float | None = None) -> None:
-        first = interval_ms if first_after_ms is None else first_after_ms
-        self._entries.append(_Entry(chore, interval_ms, now.monotonic_ms + first))
+    def add(self, chore: Chore, interval_ms: float, now: Now) -> None:
+        self._entries.append(_Entry(chore, interval_ms, now.monotonic_ms + interval_ms))
         self._look_ahead()
 
     def run_slice(self, now: Now) -> None:

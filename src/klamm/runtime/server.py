@@ -143,10 +143,6 @@ class Server:
             connection.socket.close()
         self._connections.clear()
 
-    @property
-    def connection_count(self) -> int:
-        return len(self._connections)
-
     # What the node wants.
 
     def send(self, identity: int, pieces: Sequence[object]) -> None:

@@ -1,8 +1,7 @@
 """One thread's event loop: ready descriptors, one alarm per owner, and calls from other threads.
 
 It is epoll and nothing more. A node never suspends, so there is nothing a coroutine could wait for; what asyncio adds
-was measured as 45 ms of start-up, ten megabytes and a tenth of the throughput (docs/decisions/0001). Several nodes can
-share one loop.
+was measured as 40 ms of start-up and ten megabytes (docs/decisions/0001). Several nodes can share one loop.
 
 Order within a turn: first everything that is ready (sockets, calls from other threads), then alarms. After the
 process itself has stalled it therefore hears what others said meanwhile before it acts on a deadline.

@@ -358,6 +358,7 @@ def test_one_partition_that_fails_does_not_fail_the_others_of_its_request(world:
     first = world.broker.partitions.get("safe", 0)
     assert first is not None
     world.broker.fail(first, "broken")
+    world.connect()  # A step in which the failure settles while the other partition still waits for the disk.
     world.holds_flushes = False
     while world.flushes:
         world.flush()

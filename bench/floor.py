@@ -117,6 +117,8 @@ def main(loop: str, path: str) -> None:
         print(listener.getsockname()[1], flush=True)
         connection, _ = listener.accept()
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # As Klamm does on loopback: the system's default may be one that paces, and then the floor would be too high.
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
     before = os.times()
     with connection:
         {"store": store, "answer": answer, "serve": serve}[loop](connection, Path(path))

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from klamm.log.index import PENDING_ENTRIES, OffsetIndex, TimeIndex
+from klamm.log.index import PENDING_ENTRIES, WINDOW_ENTRIES, OffsetIndex, TimeIndex
 from tests.log.disk import Disk
 
 
@@ -89,3 +89,62 @@ def test_searches_equal_looking_at_every_entry(
         assert times.at_or_before(target) == (naive[number - 1][::-1] if number else None)
     index.append(offset + 1, other + 1)
     assert index.last() == (offset + 1, other + 1)
+
+
+@given(
+    steps=st.lists(
+        st.one_of(
+            st.tuples(st.just("append"), st.integers(1, 2 * WINDOW_ENTRIES)),
+            st.tuples(st.just("write"), st.just(0)),
+            st.tuples(st.just("truncate"), st.integers(0, 4000)),
+            st.tuples(st.just("reset"), st.just(0)),
+            st.tuples(st.just("search"), st.integers(0, 12_000)),
+            st.tuples(st.just("read on"), st.integers(1, 900)),
+        ),
+        max_size=40,
+    )
+)
+@settings(deadline=None, max_examples=150)
+def test_the_kept_window_never_answers_for_what_has_changed(steps: list[tuple[str, int]]) -> None:
+    """Searches in any order between appends, writes and cuts: the same as looking at every entry."""
+    index = OffsetIndex(Disk(), "index", 0)
+    naive: list[tuple[int, int]] = []
+    target = 0
+    for kind, number in steps:
+        if kind == "append":
+            for _ in range(number):
+                offset = naive[-1][0] + 2 if naive else 1
+                naive.append((offset, 3 * offset))
+                index.append(*naive[-1])
+        elif kind == "write":
+            index.write_pending()
+        elif kind == "truncate":
+            index.truncate(number)
+            naive = [entry for entry in naive if entry[0] < number]
+        elif kind == "reset":
+            index.reset()
+            naive = []
+        else:
+            target = target + number if kind == "read on" else number
+            found = bisect_right(naive, target, key=lambda entry: entry[1])
+            assert index.at_or_before_position(target) == (naive[found - 1] if found else None)
+            found = bisect_right(naive, target, key=lambda entry: entry[0])
+            assert index.at_or_before(target) == (naive[found - 1] if found else None)
+        assert index.count == len(naive)
+
+
+def test_reading_on_costs_one_read_of_the_index_in_many() -> None:
+    disk = Disk()
+    index = OffsetIndex(disk, "index", 0)
+    for number in range(20 * WINDOW_ENTRIES):
+        index.append(number, 4096 * number)
+    index.write_pending()
+    calls: list[str] = []
+
+    def count(call: str, path: str) -> None:
+        calls.append(call)
+
+    disk.failure = count
+    for number in range(0, 20 * WINDOW_ENTRIES, 64):
+        assert index.at_or_before_position(4096 * number) == (number, 4096 * number)
+    assert 0 < len(calls) < 100, "eight questions a window, and a window costs at most three reads"

@@ -18,8 +18,8 @@ from typing import ClassVar, NamedTuple
 from klamm.log.files import DiskFull, File, Files
 
 PENDING_ENTRIES = 256
-# An index is searched by single reads until so few entries are left; those are read at once.
-SEARCHED_AT_ONCE = 512
+WINDOW_ENTRIES = 512
+"""Read at once, and kept: who reads a log from its beginning asks for one entry shortly after the other."""
 
 
 class Indexed(NamedTuple):
@@ -35,7 +35,7 @@ class Timed(NamedTuple):
 class Entries:
     """Pairs of numbers of a fixed width: those on disk, and behind them those that wait in memory."""
 
-    __slots__ = ("_pending", "_written", "base_offset", "count", "file")
+    __slots__ = ("_pending", "_window", "_window_start", "_written", "base_offset", "count", "file")
 
     pair: ClassVar[Struct]
 
@@ -44,6 +44,9 @@ class Entries:
         self.base_offset = base_offset
         self._pending = bytearray()
         self._written = self.count = self.file.size // self.pair.size
+        self._window = b""
+        self._window_start = 0
+        """The number of the first entry in the window, which holds only entries that are on disk."""
 
     @property
     def size_bytes(self) -> int:
@@ -69,6 +72,7 @@ class Entries:
             self.file.truncate(0)
         self._pending = bytearray()
         self._written = self.count = 0
+        self._window = b""
 
     def _append(self, first: int, second: int) -> None:
         self._pending += self.pair.pack(first, second)
@@ -82,21 +86,64 @@ class Entries:
             self.write_pending()
 
     def _entry(self, number: int) -> tuple[int, int]:
-        first, second = self.pair.unpack(self._chunk(number, number + 1))
+        size = self.pair.size
+        at = (number - self._window_start) * size
+        if 0 <= at < len(self._window):
+            first, second = self.pair.unpack_from(self._window, at)
+        elif number >= self._written:
+            first, second = self.pair.unpack_from(self._pending, (number - self._written) * size)
+        else:
+            first, second = self.pair.unpack(self.file.read(number * size, size))
         return first, second
 
     def _search(self, target: int, field: int) -> int:
         """How many entries have this field, which must grow, at or below the target."""
-        low, high = 0, self.count
-        while high - low > SEARCHED_AT_ONCE:
+        if not self._is_in_window(target, field):
+            self._open_window(self._window_for(target, field))
+        found = self._window_start + self._count_up_to(target, field, self._window)
+        if found == self._written and self._pending:
+            found += self._count_up_to(target, field, self._pending)
+        return found
+
+    def _is_in_window(self, target: int, field: int) -> bool:
+        """Whether the last entry at or below the target stands in the window and another one follows it there."""
+        window = self._window
+        return (
+            len(window) > 0
+            and self.pair.unpack_from(window, 0)[field] <= target
+            and self.pair.unpack_from(window, len(window) - self.pair.size)[field] > target
+        )
+
+    def _window_for(self, target: int, field: int) -> int:
+        """Where a window begins in which the search ends: the next one, if somebody reads on, else by halving."""
+        low, high = 0, self._written
+        if self._window and self.pair.unpack_from(self._window, 0)[field] <= target:
+            low = self._window_start
+            following = low + len(self._window) // self.pair.size
+            for number in (following, following + WINDOW_ENTRIES):
+                if number < high:
+                    if self._entry(number)[field] > target:
+                        high = number
+                        break
+                    low = number
+        while high - low > WINDOW_ENTRIES:
             middle = (low + high) // 2
             if self._entry(middle)[field] <= target:
-                low = middle + 1
+                low = middle
             else:
                 high = middle
-        chunk = self._chunk(low, high)
+        return low
+
+    def _open_window(self, first: int) -> None:
+        last = min(first + WINDOW_ENTRIES, self._written)
+        self._window = self.file.read(first * self.pair.size, (last - first) * self.pair.size) if last > first else b""
+        self._window_start = first
+
+    def _count_up_to(self, target: int, field: int, entries: bytes | bytearray) -> int:
         size, unpack = self.pair.size, self.pair.unpack_from
-        return low + bisect_right(range(high - low), target, key=lambda number: unpack(chunk, number * size)[field])
+        return bisect_right(
+            range(len(entries) // size), target, key=lambda number: unpack(entries, number * size)[field]
+        )
 
     def _keep(self, count: int) -> None:
         """Forget all entries but the first few."""
@@ -105,17 +152,9 @@ class Entries:
         if count < self._written:
             self.file.truncate(count * self.pair.size)
             self._written = count
+            self._window = b""
         del self._pending[(count - self._written) * self.pair.size :]
         self.count = count
-
-    def _chunk(self, low: int, high: int) -> bytes:
-        size = self.pair.size
-        if low >= self._written:
-            return bytes(self._pending[(low - self._written) * size : (high - self._written) * size])
-        chunk = self.file.read(low * size, (min(high, self._written) - low) * size)
-        if high > self._written:
-            chunk += self._pending[: (high - self._written) * size]
-        return chunk
 
 
 _PLACE = Struct(">ii")

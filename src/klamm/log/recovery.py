@@ -287,7 +287,7 @@ def _reaches(segment: Segment, offset: Offset) -> bool:
 
 def _is_tail(segment: Segment, position: int, last_indexed: Indexed | None) -> bool:
     """Whether no whole batch is to be found after the damage at this position."""
-    if last_indexed is not None and last_indexed.position > position and segment.stands(last_indexed):
+    if last_indexed is not None and last_indexed.position > position and segment.standing(last_indexed):
         return False
     try:
         step_at(segment.log, step_at(segment.log, position).end)

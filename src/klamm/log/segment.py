@@ -191,7 +191,7 @@ class Segment:
         entry = self._confirmed(self.index.at_or_before_position(cut))
         found = None
         if entry is not None and entry.position > start:
-            found = Place(entry.position, step_at(self.log, entry.position).base_offset)
+            found = entry
             if entry.position - start >= at_most // 2:
                 return found
         for step in steps(self.log, found.position if found is not None else start, self.base_offset):
@@ -350,10 +350,13 @@ class Segment:
             if index is not None:
                 index.file.close()
 
-    def _confirmed(self, entry: Indexed | None) -> Indexed | None:
-        """An index entry if the batch there agrees. If it does not, the indexes are rebuilt, and None is as good."""
-        if not self.index.is_torn and (entry is None or self.stands(entry)):
-            return entry
+    def _confirmed(self, entry: Indexed | None) -> Place | None:
+        """What an index entry says, if the batch there agrees. If it does not, the indexes are rebuilt, and None is as
+        good."""
+        if not self.index.is_torn:
+            place = self.standing(entry) if entry is not None else None
+            if entry is None or place is not None:
+                return place
         self.rebuild_indexes()
         return None
 
@@ -376,13 +379,15 @@ class Segment:
                 self.rebuild_indexes()
         return self.time_index.last()
 
-    def stands(self, entry: Indexed) -> bool:
+    def standing(self, entry: Indexed) -> Place | None:
+        """Where the batch of this entry stands, if it does."""
         if not 0 <= entry.position < self.log.size:
-            return False
+            return None
         try:
-            return step_at(self.log, entry.position).next_offset - 1 == entry.offset
+            step = step_at(self.log, entry.position)
         except Damaged:
-            return False
+            return None
+        return Place(step.position, step.base_offset) if step.next_offset - 1 == entry.offset else None
 
     def _has_time(self, place: Place, entry: Timed) -> bool:
         batch = read_header(self.log.read(place.position, HEADER_BYTES))

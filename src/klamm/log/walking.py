@@ -50,7 +50,9 @@ class Step(NamedTuple):
     next_offset: int
 
 
-def steps(file: File, position: int, least_offset: int, end: int | None = None) -> Iterator[Step]:
+def steps(
+    file: File, position: int, least_offset: int, end: int | None = None, chunk_bytes: int = CHUNK_BYTES
+) -> Iterator[Step]:
     """From batch to batch up to `end`. Reads only headers, several at a time where batches are small."""
     if end is None:
         end = file.size
@@ -58,7 +60,7 @@ def steps(file: File, position: int, least_offset: int, end: int | None = None) 
     while position < end:
         at = position - chunk_position
         if at + HEADER_BYTES > len(chunk):
-            chunk, chunk_position, at = file.read(position, CHUNK_BYTES), position, 0
+            chunk, chunk_position, at = file.read(position, chunk_bytes), position, 0
             if len(chunk) < HEADER_BYTES:
                 raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
         base_offset, length, _, magic, _, _, last_offset_delta = _START.unpack_from(chunk, at)
@@ -107,7 +109,7 @@ def walk_over(file: File, position: int, least_offset: int, end: int, end_offset
 
 def step_at(file: File, position: int) -> Step:
     """The batch at a position that is known to begin one."""
-    for step in steps(file, position, 0):
+    for step in steps(file, position, 0, chunk_bytes=HEADER_BYTES):
         return step
     raise Damaged(file.path, position, "the file ends here")
 

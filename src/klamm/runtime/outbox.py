@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from klamm.runtime.files import RealRegion
 
 SMALL_REGION = 64 << 10
+TURN_BYTES = 2 << 20
+"""The most that one reader is sent before the others have their turn, however fast it reads."""
 MOST_BUFFERS = 512
 """In one `sendmsg`; the system's limit is 1024."""
 
@@ -34,10 +36,11 @@ class Outbox:
             self._pieces.append(piece)
 
     def send(self, sock: socket.socket) -> None:
-        """Send as much as the socket takes. OSError if it is broken, DiskFailed if a region cannot be read."""
+        """Send what the socket takes in one turn. OSError if it is broken, DiskFailed if a region cannot be read."""
         pieces = self._pieces
+        enough = self.size - TURN_BYTES
         try:
-            while pieces:
+            while pieces and self.size > enough:
                 head = pieces[0]
                 if isinstance(head, RealRegion) and head.length > SMALL_REGION:
                     self._send_region(sock, head)
@@ -81,7 +84,7 @@ class Outbox:
             pieces.popleft()
 
     def _send_region(self, sock: socket.socket, region: RealRegion) -> None:
-        sent = os.sendfile(sock.fileno(), region.descriptor, region.position, region.length)
+        sent = os.sendfile(sock.fileno(), region.descriptor, region.position, min(region.length, TURN_BYTES))
         if sent == 0:
             # The file was truncated under a queued response. Its size has already been told, so nothing but the end
             # of the connection can be true now; the client asks again.

@@ -5,7 +5,8 @@ everybody who asks; the others go on.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from functools import cache, partial
+from typing import NamedTuple, TypeAlias
 
 from klamm.broker.directories import Directories
 from klamm.broker.facts import DamagedCheckpoint, LogsOpened
@@ -21,6 +22,15 @@ from klamm.metadata.image import ConfigResource, Image, PartitionState, Resource
 from klamm.partition.partition import Partition
 
 SettingsFor: TypeAlias = Callable[[str], TopicSettings]
+
+
+class _Opening(NamedTuple):
+    """What is known of the logs when a broker opens its disk."""
+
+    clean: bool
+    recovery_points: Mapping[TopicPartition, Offset]
+    start_offsets: Mapping[TopicPartition, Offset]
+    on_disk: set[str]
 
 
 class Partitions:
@@ -59,52 +69,47 @@ class Partitions:
 
     def open_all(self, image: Image, now: Now, *, clean: bool) -> None:
         """Open every log of the image that is ours, and set aside the directories that are nobody's."""
-        recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
-        start_offsets = self.checkpointed(checkpoint.LOG_START_OFFSETS)
-        on_disk = self.directories.belonging_to(image)
+        opening = _Opening(
+            clean,
+            self.checkpointed(checkpoint.RECOVERY_POINTS),
+            self.checkpointed(checkpoint.LOG_START_OFFSETS),
+            self.directories.belonging_to(image),
+        )
         opened = 0
         for topic in image.topics.values():
+            settings = self._settings_for(topic.name)
             for index, state in enumerate(topic.partitions):
-                if self._me not in state.replicas:
-                    continue
-                name = TopicPartition(topic.name, index)
-                recovery_point = recovery_points.get(name, 0)
-                self._place(
-                    topic, index, self._opened(topic, index, now, clean, recovery_point, start_offsets, on_disk)
-                )
-                opened += 1
+                if self._me in state.replicas:
+                    self._place(topic, index, self._opened(topic, index, settings, now, opening))
+                    opened += 1
         if opened:
             self._tell(LogsOpened(opened, clean))
 
     def _opened(
-        self,
-        topic: Topic,
-        index: int,
-        now: Now,
-        clean: bool,
-        recovery_point: Offset,
-        start_offsets: Mapping[TopicPartition, Offset],
-        on_disk: set[str],
+        self, topic: Topic, index: int, settings: TopicSettings, now: Now, opening: "_Opening | None" = None
     ) -> Partition:
+        """With the log the disk holds, if we are opening what it holds, or else a new one."""
         name = TopicPartition(topic.name, index)
         directory = str(name)
-        settings = self._settings_for(topic.name)
-        start_offset = start_offsets.get(name, 0) if directory in on_disk else 0
+        start_offset = 0
         failure: DiskFailed | KafkaError | None = None
         try:
-            if directory not in on_disk:
-                self.directories.create(directory, topic.topic_id)
-                recovery_point = 0
-            log = Log.open(
-                directory,
-                self._files,
-                settings.log,
-                now,
-                clean=clean,
-                recovery_point=recovery_point,
-                start_offset=start_offset,
-                tell=self._tell,
-            )
+            if opening is None or directory not in opening.on_disk:
+                self.directories.make_way(directory)
+                create = partial(self.directories.create, directory, topic.topic_id)
+                log = Log.new(directory, self._files, settings.log, create)
+            else:
+                start_offset = opening.start_offsets.get(name, 0)
+                log = Log.open(
+                    directory,
+                    self._files,
+                    settings.log,
+                    now,
+                    clean=opening.clean,
+                    recovery_point=opening.recovery_points.get(name, 0),
+                    start_offset=start_offset,
+                    tell=self._tell,
+                )
         except (DiskFailed, KafkaError) as error:
             failure = error
             log = Log.unopened(directory, self._files, settings.log, start_offset)
@@ -130,12 +135,14 @@ class Partitions:
         touched: list[Partition] = []
         for topic in changes.topics_deleted:
             touched += self._delete(topic)
+        settings_for = cache(self._settings_for)
         for topic in changes.topics_created:
             for index, state in enumerate(topic.partitions):
-                touched += self._follow_state(topic, index, state, now)
+                touched += self._follow_state(topic, index, state, settings_for, now)
         for name in changes.partitions_changed:
             changed = image.topics[name.topic]
-            touched += self._follow_state(changed, name.partition, changed.partitions[name.partition], now)
+            state = changed.partitions[name.partition]
+            touched += self._follow_state(changed, name.partition, state, settings_for, now)
         for resource in changes.configs_changed:
             self._follow_config(resource)
         return touched
@@ -147,12 +154,14 @@ class Partitions:
                 if partition is not None:
                     _take_role(partition, state)
 
-    def _follow_state(self, topic: Topic, index: int, state: PartitionState, now: Now) -> list[Partition]:
+    def _follow_state(
+        self, topic: Topic, index: int, state: PartitionState, settings_for: SettingsFor, now: Now
+    ) -> list[Partition]:
         partition = self.get(topic.name, index)
         if partition is None:
             if self._me not in state.replicas:
                 return []
-            partition = self._opened(topic, index, now, True, 0, {}, set())
+            partition = self._opened(topic, index, settings_for(topic.name), now)
             self._place(topic, index, partition)
         _take_role(partition, state)
         return [partition]
@@ -182,7 +191,8 @@ class Partitions:
         for partition in gone:
             partition.deleted = True
             partition.log.close()
-            self.directories.set_aside(str(partition.topic_partition), topic.topic_id)
+            if partition.log.has_directory:
+                self.directories.set_aside(str(partition.topic_partition), topic.topic_id)
         return gone
 
 

@@ -9,10 +9,11 @@ Everything below `recovery_point` is on disk: `files_to_flush` says what has to 
 it. Whoever keeps recovery points in a checkpoint must write it when a truncation has lowered one, and after opening,
 before the log grows again; recovery believes the checkpoint.
 
-A log without records is a directory and nothing else: files appear with the first append.
+A log without records is a directory and nothing else: files appear with the first append. A new one is not even that;
+whoever made it says how its directory is to be made when there is something to put there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from klamm.errors import ErrorCode, KafkaError
@@ -64,6 +65,7 @@ class Log:
         "_flush_cap",
         "_flushes",
         "_has_rules",
+        "_make_directory",
         "_settings",
         "_shelf",
         "_tick_end_offset",
@@ -119,7 +121,15 @@ class Log:
         self._flush_cap = _NO_LIMIT
         self._compaction: Compaction | None = None
         self._tick_end_offset = -1
+        self._make_directory: Callable[[], None] | None = None
         self.settings = settings
+
+    @classmethod
+    def new(cls, directory: str, files: Files, settings: LogSettings, make_directory: Callable[[], None]) -> "Log":
+        """One that never held anything. It touches the disk with its first record."""
+        log = cls(directory, files, settings, Loaded(0, 0, 0, Shelf(files, directory)))
+        log._make_directory = make_directory
+        return log
 
     @classmethod
     def unopened(cls, directory: str, files: Files, settings: LogSettings, start_offset: Offset) -> "Log":
@@ -213,6 +223,10 @@ class Log:
         return self.epochs.end_offset_of(epoch, self.end_offset)
 
     @property
+    def has_directory(self) -> bool:
+        return self._make_directory is None
+
+    @property
     def latest_epoch(self) -> Epoch:
         return self.epochs.latest
 
@@ -290,6 +304,8 @@ class Log:
     def reopened(self, now: Now, tell: Tell = unheard) -> "Log":
         """The same log, recovered from what is on disk, in the place of this one, which has failed."""
         assert self.failed is not None
+        if self._make_directory is not None:
+            return Log.new(self.directory, self._files, self._settings, self._make_directory)
         self._abandon_compaction()
         self.close()
         return Log.open(
@@ -453,6 +469,8 @@ class Log:
         self._check_sound()
         had_segment = self.segments.active is not None
         with self._disk():
+            if self._make_directory is not None:
+                self._begin_directory(self._make_directory)
             rolled = self.segments.make_room(size, self.end_offset, next_offset, max_timestamp, now_ms)
             if rolled is not None and had_segment:
                 self._shelf.take_snapshot(self.producers, rolled.base_offset)
@@ -460,9 +478,15 @@ class Log:
     def _roll(self, now_ms: int) -> None:
         """A new segment that has a file though it has no records: its name tells where the log goes on."""
         had_segment = self.segments.active is not None
+        if self._make_directory is not None:
+            self._begin_directory(self._make_directory)
         self.segments.roll(self.end_offset, now_ms).log.append(b"")
         if had_segment:
             self._shelf.take_snapshot(self.producers, self.end_offset)
+
+    def _begin_directory(self, make_directory: Callable[[], None]) -> None:
+        make_directory()
+        self._make_directory = None
 
     def _begin_at(self, offset: Offset) -> None:
         """Records were deleted up to the middle of the leader's first batch, and this log, still without records, began

@@ -102,8 +102,8 @@ def test_one_node_has_one_directory() -> None:
 
 
 def test_numbers_that_contradict_each_other() -> None:
-    assert problems(broker_heartbeat_interval_ms="2000") == [
-        "broker.heartbeat.interval.ms (2000) must not be more than broker.session.timeout.ms (1000)"
+    assert problems(broker_heartbeat_interval_ms="5000") == [
+        "broker.heartbeat.interval.ms (5000) must not be more than broker.session.timeout.ms (3000)"
     ]
     assert problems(queued_max_request_bytes="5")[0].startswith("queued.max.request.bytes must not be less than")
     assert problems(log_retention_hours="0")[0].startswith("log.retention must be -1")

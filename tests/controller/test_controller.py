@@ -10,8 +10,8 @@ from klamm.controller.controller import Controller
 from klamm.controller.placement import Load
 from klamm.controller.wishes import MorePartitions, NewTopic, TopicToDelete
 from klamm.metadata import records
-from klamm.metadata.image import Image
-from tests.controller.world import CLUSTER, World
+from klamm.metadata.image import EMPTY, Image
+from tests.controller.world import CLUSTER, START, World
 
 NAMES = ["invoice", "orders", "a.b", "a_b", "c.d"]
 
@@ -31,11 +31,11 @@ def test_a_controller_that_replays_the_log_decides_as_the_one_that_wrote_it(seed
             case "delete":
                 world.run(controller.delete_topics([TopicToDelete(name)]))
     config = BrokerConfig.from_properties([], {"node.id": "0"})
-    replayed = Controller(config, CLUSTER, Random(1))
+    replayed = Controller(config, CLUSTER, Random(1), EMPTY, START)
     for record in world.log:
         replayed.replay(records.decode(records.encode(record)))
-    resumed = Controller(config, CLUSTER, Random(1), world.controller.image)
-    writer = Controller(config, CLUSTER, Random(1), world.controller.image)
+    resumed = Controller(config, CLUSTER, Random(1), world.controller.image, START)
+    writer = Controller(config, CLUSTER, Random(1), world.controller.image, START)
     wishes = [NewTopic(name, 3, 2) for name in NAMES]
     expected = writer.create_topics(wishes)
     for other in (replayed, resumed):

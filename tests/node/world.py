@@ -18,7 +18,7 @@ from klamm.ids import Now
 from klamm.log.files import DiskFailed, Files
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
 from klamm.partition.partition import Partition
 from klamm.runtime.files import Pinned, RealFiles
@@ -161,7 +161,7 @@ class World:
                     # As the driver does it: what is to be flushed is pinned when it is asked for.
                     self._pinned[effect.token] = self.files.pinned(effect.files)
                 self.flushes.append(effect)
-            else:
+            elif not isinstance(effect, Serve):
                 self._clients[effect.connection].perform(effect)
 
     def _settle(self) -> None:

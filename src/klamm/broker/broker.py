@@ -7,17 +7,19 @@ released, fetch sessions hear of it, and what has to reach the disk is noted for
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
+from klamm.broker.announcing import announce, announce_to_followers, settle_for_followers
+from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
 from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
+from klamm.broker.replication import Replication
 from klamm.broker.sessions import Sessions
 from klamm.broker.topic_settings import TopicSettings, topic_settings
 from klamm.broker.waiting import Waiting
 from klamm.config.broker_config import BrokerConfig
 from klamm.controller.controller import Controller
 from klamm.controller.names import INTERNAL
-from klamm.controller.wishes import NewTopic
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset
@@ -29,8 +31,10 @@ from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Endpoint, Image, ResourceType
 from klamm.metadata.records import MetadataRecord
 from klamm.partition.partition import Partition
+from klamm.quorum.raft import Raft
 
 SESSION_EVICTION_MS = 120_000.0
+MOST_CREATION_ERRORS = 1_000
 
 
 class Broker:
@@ -45,28 +49,37 @@ class Broker:
         self.grown: list[Partition] = []
         self.waiting = Waiting()
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, tell)
+        self.replication = Replication(self, tell)
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)
         self.producer_ids = ProducerIds()
         self.fetch_max_bytes = config.integer("fetch.max.bytes")
         self.housekeeping = Housekeeping(self, tell)
-        self.controller: Controller
+        self.is_open = False
+        self.controller: Controller | None = None
+        """The active controller, if it is this node."""
+        self.quorum: Raft
+        self.quorum_touched = False
+        """Whether a handler had to do with the quorum, which may have something to say now."""
         self.propose: Callable[[Sequence[MetadataRecord], Now], Offset]
+        self.errands: Errands
         self.metadata_recovery_point: Callable[[], Offset]
+        self._creation_errors: dict[str, ErrorCode] = {}
         self._tell = tell
         self.flush_wishes: list[FlushWish] = []
         self._unflushed: dict[Partition, None] = {}
         self._flush_due_ms: dict[Partition, float] = {}
 
-    def open(self, cluster_id: str, now: Now, *, clean: bool) -> None:
+    def open(self, now: Now, *, clean: bool) -> None:
         """Open the logs that the image gives us, and lead those we lead."""
-        self.cluster_id = cluster_id
+        self.is_open = True
         self._follow_config()
         self.housekeeping.load()
         self.partitions.open_all(self.image, now, clean=clean)
         # What was recovered counts as ours, so it has to survive the next crash as well.
         self._flush_all()
-        self.partitions.lead_all(self.image)
+        self.partitions.lead_all(self.image, now)
+        self.replication.begin(now)
 
     def _flush_all(self) -> None:
         """Everything in one go, while nobody is served. Who cannot be flushed is offline."""
@@ -109,9 +122,8 @@ class Broker:
             return False
         return clean
 
-    def note_clean_shutdown(self) -> bool:
+    def note_clean_shutdown(self, epoch: int) -> bool:
         """The marker that says there is nothing to recover, after all else; whether it could be written."""
-        epoch = self.image.brokers[self.node_id].epoch
         try:
             self.files.write_whole(checkpoint.CLEAN_SHUTDOWN, checkpoint.clean_shutdown_text(epoch))
         except DiskFailed as error:
@@ -125,7 +137,8 @@ class Broker:
         """The partition, if it is led here."""
         partition = self.partitions.get(topic, index)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            known = self.image.partition(topic, index) is not None
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition.check_serving()
         return partition
 
@@ -139,28 +152,24 @@ class Broker:
         return self.node_id
 
     def create_automatically(self, names: Sequence[str], now: Now) -> dict[str, ErrorCode]:
-        """Create topics that somebody spoke of; the error for those that cannot be."""
+        """Have topics created that somebody spoke of; the error for those that could not be when it was last tried."""
         if not self.config.boolean("auto.create.topics.enable"):
             return {}
-        decision = self.controller.create_topics([NewTopic(name) for name in names])
-        if decision.records:
-            try:
-                self.propose(decision.records, now)
-            except KafkaError as error:
-                return dict.fromkeys(names, error.code)
-        silent = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-        return {result.name: result.error for result in decision.response if result.error not in silent}
+        self.errands.create_topics(names, now)
+        return {name: self._creation_errors.pop(name) for name in names if name in self._creation_errors}
 
-    def take_producer_ids(self, now: Now) -> Offset:
-        """Ask the controller for a block of producer ids; the metadata offset at which it is ours."""
-        if self.producer_ids.pending is None:
-            epoch = self.image.brokers[self.node_id].epoch
-            decision = self.controller.allocate_producer_ids(self.node_id, epoch)
-            block = decision.response
-            ids = range(block.first, block.first + block.count)
-            self.producer_ids.grant(ids, self.propose(decision.records, now))
-        assert self.producer_ids.pending is not None
-        return self.producer_ids.pending
+    def note_creation(self, name: str, error: ErrorCode) -> None:
+        """What became of a topic that was to be created automatically; told to whoever asks for it next."""
+        if error in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER):
+            self._creation_errors.pop(name, None)
+        elif len(self._creation_errors) < MOST_CREATION_ERRORS:
+            self._creation_errors[name] = error
+
+    def take_producer_ids(self, now: Now) -> None:
+        """Ask the controller for a block of producer ids, unless one is on its way."""
+        if not self.producer_ids.is_asked_for:
+            self.producer_ids.is_asked_for = True
+            self.errands.take_producer_ids(now)
 
     def settings_for(self, topic: str) -> TopicSettings:
         return topic_settings(self.config, self.image.topic_config(topic))
@@ -170,17 +179,21 @@ class Broker:
     def follow(self, image: Image, changes: Changes, now: Now) -> None:
         """The cluster's metadata moved on: become what it says, and let those who waited for it go on."""
         self.image = image
+        if not self.is_open:
+            self.waiting.applied(image.offset)
+            return
         if any(resource.type == ResourceType.BROKER for resource in changes.configs_changed):
             self._follow_config()
         touched = self.partitions.follow(image, changes, now)
+        self.replication.follow(image, changes, touched, now)
         deleted = [partition for partition in touched if partition.deleted]
         if deleted:
             self.housekeeping.forget([partition.topic_partition for partition in deleted])
-        for partition in deleted:
-            self.waiting.failed(partition)
         for partition in touched:
+            if partition.deleted or not partition.is_leader:
+                self.waiting.failed(partition)
             self.announce(partition)
-        self.producer_ids.applied(image.offset)
+            announce_to_followers(partition, self.waiting, wake=True)
         self.waiting.applied(image.offset)
 
     def settle_grown(self, now: Now) -> None:
@@ -193,17 +206,17 @@ class Broker:
             if partition.maybe_advance():
                 self.waiting.watermark_moved(partition)
                 self.announce(partition)
+            if partition.followers_hear:
+                settle_for_followers(partition, self.waiting)
+            if not partition.can_commit:
+                self.waiting.cannot_commit(partition)
             self.waiting.became_durable(partition)
             if partition.is_flushed or partition.log.has_unflushed_segments:
                 self._note_unflushed(partition, now)
 
     def announce(self, partition: Partition) -> None:
         """Something about this partition is different: tell fetches and fetch sessions that look at it."""
-        self.waiting.changed(partition)
-        if partition.sessions:
-            for session, key in tuple(partition.sessions):
-                session.active[key] = None
-                self.waiting.changed(session)
+        announce(partition, self.waiting)
 
     def disk_failed(self, partition: Partition, error: DiskFailed) -> None:
         self.fail(partition, str(error), full=isinstance(error, DiskFull))
@@ -219,6 +232,7 @@ class Broker:
             self._tell(PartitionFailed(str(partition.topic_partition), reason))
         self.waiting.failed(partition)
         self.announce(partition)
+        announce_to_followers(partition, self.waiting, wake=True)
 
     # Flushing.
 

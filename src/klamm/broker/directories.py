@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from klamm.broker.facts import DirectoryStays, StrayDirectory
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
-from klamm.ids import ZERO_UUID, Now, Uuid, uuid_text
+from klamm.ids import ZERO_UUID, BrokerId, Now, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
 from klamm.metadata.image import Image
@@ -31,8 +31,8 @@ class Directories:
         self._tell = tell
         self._doomed: list[str] = []
 
-    def belonging_to(self, image: Image) -> set[str]:
-        """Those on disk that belong to partitions of the image; the others are set aside."""
+    def belonging_to(self, image: Image, me: BrokerId) -> set[str]:
+        """Those on disk that belong to our replicas of the image; the others are set aside."""
         kept = set()
         for entry in self._files.listing(""):
             topic_name, dash, number = entry.rpartition("-")
@@ -40,8 +40,9 @@ class Directories:
                 self._doomed.append(entry)
             elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
                 topic = image.topics.get(topic_name)
+                state = image.partition(topic_name, int(number))
                 found = self._topic_id_of(entry)
-                if topic is not None and int(number) < len(topic.partitions) and found in (None, topic.topic_id):
+                if topic is not None and state is not None and me in state.replicas and found in (None, topic.topic_id):
                     kept.add(entry)
                 else:
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))

@@ -100,3 +100,30 @@ class NotClosedCleanly(Fact):
 
     def __str__(self) -> str:
         return f"the next start has to recover the logs, because this end could not be noted: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogCut(Fact):
+    level = "warning"
+    partition: str
+    end_offset: int
+    leader: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} dropped what its leader {self.leader} does not have, and ends at {self.end_offset} now"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncReplicasChanged(Fact):
+    partition: str
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.partition} has {_listed(self.after)} in sync, no longer {_listed(self.before)}"
+
+
+def _listed(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers)) or "nobody"

@@ -1,7 +1,7 @@
-"""The partitions this broker holds: opened from disk, created, led and deleted as the image says.
+"""The partitions this broker holds: opened from disk, created, led, followed and deleted as the image says.
 
 The metadata log is the truth. A partition whose log cannot be opened is there all the same, offline, and says why to
-everybody who asks; the others go on.
+everybody who asks; the others go on. One that was reassigned to others is given up, as if its topic were deleted.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,15 +11,16 @@ from typing import NamedTuple, TypeAlias
 from klamm.broker.directories import Directories
 from klamm.broker.facts import DamagedCheckpoint, LogsOpened
 from klamm.broker.topic_settings import TopicSettings
-from klamm.errors import KafkaError
+from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
-from klamm.ids import BrokerId, Now, Offset, TopicPartition, Uuid
+from klamm.ids import NO_BROKER, BrokerId, Now, Offset, TopicPartition, Uuid
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
 from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
 from klamm.partition.partition import Partition
+from klamm.partition.surroundings import Surroundings
 
 SettingsFor: TypeAlias = Callable[[str], TopicSettings]
 
@@ -30,6 +31,7 @@ class _Opening(NamedTuple):
     clean: bool
     recovery_points: Mapping[TopicPartition, Offset]
     start_offsets: Mapping[TopicPartition, Offset]
+    watermarks: Mapping[TopicPartition, Offset]
     on_disk: set[str]
 
 
@@ -45,6 +47,12 @@ class Partitions:
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[Uuid, list[Partition | None]] = {}
         self.directories = Directories(files, tell)
+        self.wishing: dict[Partition, None] = {}
+        """Those whose in-sync replicas may have to change."""
+        self.surroundings = Surroundings(self._wants_isr_look)
+
+    def _wants_isr_look(self, partition: Partition) -> None:
+        self.wishing[partition] = None
 
     # Finding.
 
@@ -68,12 +76,14 @@ class Partitions:
     # Opening.
 
     def open_all(self, image: Image, now: Now, *, clean: bool) -> None:
-        """Open every log of the image that is ours, and set aside the directories that are nobody's."""
+        """Open every log of the image that is ours, and set aside the directories that are nobody's. So the image must
+        not be older than what was on this disk."""
         opening = _Opening(
             clean,
             self.checkpointed(checkpoint.RECOVERY_POINTS),
             self.checkpointed(checkpoint.LOG_START_OFFSETS),
-            self.directories.belonging_to(image),
+            self.checkpointed(checkpoint.HIGH_WATERMARKS),
+            self.directories.belonging_to(image, self._me),
         )
         opened = 0
         for topic in image.topics.values():
@@ -91,7 +101,7 @@ class Partitions:
         """With the log the disk holds, if we are opening what it holds, or else a new one."""
         name = TopicPartition(topic.name, index)
         directory = str(name)
-        start_offset = 0
+        start_offset = high_watermark = 0
         failure: DiskFailed | KafkaError | None = None
         try:
             if opening is None or directory not in opening.on_disk:
@@ -100,6 +110,7 @@ class Partitions:
                 log = Log.new(directory, self._files, settings.log, create)
             else:
                 start_offset = opening.start_offsets.get(name, 0)
+                high_watermark = opening.watermarks.get(name, 0)
                 log = Log.open(
                     directory,
                     self._files,
@@ -113,7 +124,16 @@ class Partitions:
         except (DiskFailed, KafkaError) as error:
             failure = error
             log = Log.unopened(directory, self._files, settings.log, start_offset)
-        partition = Partition(name, topic.topic_id, log, self._me, settings.min_in_sync_replicas, self._grown)
+        partition = Partition(
+            name,
+            topic.topic_id,
+            log,
+            self._me,
+            settings.min_in_sync_replicas,
+            self._grown,
+            self.surroundings,
+            high_watermark,
+        )
         if failure is not None:
             partition.fail(str(failure), full=isinstance(failure, DiskFull))
         return partition
@@ -132,6 +152,8 @@ class Partitions:
 
     def follow(self, image: Image, changes: Changes, now: Now) -> list[Partition]:
         """Become what the image says; the partitions that are different now."""
+        if changes.brokers_changed:
+            self._follow_brokers(image)
         touched: list[Partition] = []
         for topic in changes.topics_deleted:
             touched += self._delete(topic)
@@ -147,24 +169,31 @@ class Partitions:
             self._follow_config(resource)
         return touched
 
-    def lead_all(self, image: Image) -> None:
+    def lead_all(self, image: Image, now: Now) -> None:
         """After the start: take up the roles the image gives us."""
+        self._follow_brokers(image)
         for topic in image.topics.values():
             for partition, state in zip(self._by_name.get(topic.name, ()), topic.partitions, strict=False):
                 if partition is not None:
-                    _take_role(partition, state)
+                    partition.take_role(state, now)
 
     def _follow_state(
         self, topic: Topic, index: int, state: PartitionState, settings_for: SettingsFor, now: Now
     ) -> list[Partition]:
         partition = self.get(topic.name, index)
+        if self._me not in state.replicas:
+            return [] if partition is None else [self._give_up(topic, partition)]
         if partition is None:
-            if self._me not in state.replicas:
-                return []
             partition = self._opened(topic, index, settings_for(topic.name), now)
             self._place(topic, index, partition)
-        _take_role(partition, state)
+        partition.take_role(state, now)
         return [partition]
+
+    def _follow_brokers(self, image: Image) -> None:
+        self.surroundings.active.clear()
+        for broker_id, broker in image.brokers.items():
+            if broker.is_active:
+                self.surroundings.active[broker_id] = broker.epoch
 
     def _follow_config(self, resource: ConfigResource) -> None:
         if resource.type == ResourceType.TOPIC:
@@ -189,16 +218,23 @@ class Partitions:
         self._by_id.pop(topic.topic_id, None)
         gone = [partition for partition in self._by_name.pop(topic.name, ()) if partition is not None]
         for partition in gone:
-            partition.deleted = True
-            partition.log.close()
-            if partition.log.has_directory:
-                self.directories.set_aside(str(partition.topic_partition), topic.topic_id)
+            self._remove(partition)
         return gone
 
+    def _give_up(self, topic: Topic, partition: Partition) -> Partition:
+        """Others hold it now."""
+        found = self._by_name[topic.name]
+        found[partition.topic_partition.partition] = None
+        if not any(found):
+            del self._by_name[topic.name], self._by_id[topic.topic_id]
+        partition.why_gone = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        self._remove(partition)
+        return partition
 
-def _take_role(partition: Partition, state: PartitionState) -> None:
-    partition.partition_epoch = state.partition_epoch
-    partition.leader = state.leader
-    if state.leader == partition.me:
-        assert state.isr == (partition.me,), "followers come with replication"
-        partition.become_leader(state.leader_epoch, state.replicas, state.isr)
+    def _remove(self, partition: Partition) -> None:
+        partition.deleted = True
+        partition.leader = NO_BROKER
+        self.wishing.pop(partition, None)
+        partition.log.close()
+        if partition.log.has_directory:
+            self.directories.set_aside(str(partition.topic_partition), partition.topic_id)

@@ -1,16 +1,18 @@
 """Producer ids in stock: taken from the controller in blocks, handed out one by one, never twice."""
 
-from klamm.ids import Offset, ProducerId
+from klamm.errors import ErrorCode
+from klamm.ids import ProducerId
 
 
 class ProducerIds:
-    __slots__ = ("_granted", "_stock", "pending")
+    __slots__ = ("_stock", "is_asked_for", "refusal")
 
     def __init__(self) -> None:
         self._stock: range = range(0)
-        self._granted: tuple[Offset, range] | None = None
-        self.pending: Offset | None = None
-        """The metadata offset that the next block waits for."""
+        self.is_asked_for = False
+        """Whether a block is on its way."""
+        self.refusal: ErrorCode | None = None
+        """Why the last one did not come."""
 
     def next_id(self) -> ProducerId | None:
         """The next id, or None if a block has to be taken first."""
@@ -20,16 +22,17 @@ class ProducerIds:
         self._stock = self._stock[1:]
         return taken
 
-    def grant(self, block: range, offset: Offset) -> None:
-        """The controller gave us a block; it is ours once the record at `offset` is committed."""
-        self._granted = (offset, block)
-        self.pending = offset
+    @property
+    def is_settled(self) -> bool:
+        """Whether there are ids, or it is known that there will be none for now."""
+        return bool(self._stock) or not self.is_asked_for
 
-    def forget_granted(self) -> None:
-        """The record will not be committed."""
-        self._granted = self.pending = None
+    def grant(self, block: range) -> None:
+        """The controller gave us a block. What was left of the one before is given up."""
+        self._stock = block
+        self.is_asked_for = False
+        self.refusal = None
 
-    def applied(self, offset: Offset) -> None:
-        if self._granted is not None and offset >= self._granted[0]:
-            self._stock = self._granted[1]
-            self._granted = self.pending = None
+    def refuse(self, code: ErrorCode) -> None:
+        self.is_asked_for = False
+        self.refusal = code

@@ -2,10 +2,12 @@
 
 The work of a fetch follows what changed, not the size of the session. Each session keeps the partitions that may have
 something to say in `active`; a partition that was looked at and had nothing leaves it, and comes back when its
-watermark, start or leader changes, or when the client moves its position.
+watermark, start or leader changes, or when the client moves its position. For a follower it also comes back when the
+log grows.
 
 At most `slots` sessions are kept. A new one takes the place of one that nobody used for `eviction_ms`; if there is
-none, the client is served without a session, which costs it bytes and nothing else.
+none, the client is served without a session, which costs it bytes and nothing else. A follower's session takes the
+place of any consumer's, and a follower's is given up for nobody who is not.
 """
 
 from collections.abc import Iterable, Sequence
@@ -74,11 +76,12 @@ class Position:
 
 
 class Session:
-    __slots__ = ("active", "by_id", "epoch", "id", "is_open", "positions", "used_ms")
+    __slots__ = ("active", "by_id", "epoch", "id", "is_followers", "is_open", "positions", "used_ms")
 
-    def __init__(self, identity: int, by_id: bool, now: Now) -> None:
+    def __init__(self, identity: int, by_id: bool, now: Now, *, is_followers: bool = False) -> None:
         self.id = identity
         self.by_id = by_id
+        self.is_followers = is_followers
         self.epoch = FIRST_EPOCH + 1
         self.is_open = True
         self.positions: dict[Key, Position] = {}
@@ -103,14 +106,22 @@ class Session:
         """Hear of changes of this partition from now on (a topic may have been recreated meanwhile)."""
         if position.partition is partition:
             return
-        if position.partition is not None and position.partition.sessions is not None and self.is_open:
-            position.partition.sessions.remove((self, position.key))
+        if position.partition is not None and self.is_open:
+            self._listeners(position.partition).remove((self, position.key))
         position.partition = partition
         # A fetch may still wait for a session that was closed meanwhile; it hears of nothing more.
         if partition is not None and self.is_open:
-            if partition.sessions is None:
-                partition.sessions = []
-            partition.sessions.append((self, position.key))
+            self._listeners(partition).append((self, position.key))
+
+    def _listeners(self, partition: Partition) -> list[tuple["Session", Key]]:
+        """The sessions that this partition tells what this session has to hear."""
+        if self.is_followers:
+            if partition.follower_sessions is None:
+                partition.follower_sessions = []
+            return partition.follower_sessions
+        if partition.sessions is None:
+            partition.sessions = []
+        return partition.sessions
 
     def close(self) -> None:
         for position in self.positions.values():
@@ -128,15 +139,15 @@ class Sessions:
         self._held = 0
         """Positions of all sessions together."""
 
-    def open(self, by_id: bool, wanted: Sequence[Position], now: Now) -> Session | None:
+    def open(self, by_id: bool, wanted: Sequence[Position], now: Now, *, is_followers: bool = False) -> Session | None:
         """A new session with these positions, or None if there is no room."""
         while self._held + len(wanted) > MOST_POSITIONS or len(self._sessions) >= self._slots:
-            if not self._evict(now):
+            if not self._evict(now, for_follower=is_followers):
                 return None
         identity = self._random.randint(1, 2**31 - 1)
         while identity in self._sessions:
             identity = self._random.randint(1, 2**31 - 1)
-        session = self._sessions[identity] = Session(identity, by_id, now)
+        session = self._sessions[identity] = Session(identity, by_id, now, is_followers=is_followers)
         self.update(session, wanted, ())
         return session
 
@@ -149,10 +160,10 @@ class Sessions:
             self.close(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def resume(self, identity: int, epoch: int, by_id: bool, now: Now) -> Session:
+    def resume(self, identity: int, epoch: int, by_id: bool, now: Now, *, is_followers: bool = False) -> Session:
         """The session of an incremental fetch, with its epoch moved on."""
         session = self._sessions.get(identity)
-        if session is None:
+        if session is None or session.is_followers != is_followers:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -172,9 +183,13 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def _evict(self, now: Now) -> bool:
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None or now.monotonic_ms - oldest.used_ms < self._eviction_ms:
-            return False
-        self.close(oldest.id)
-        return True
+    def _evict(self, now: Now, *, for_follower: bool) -> bool:
+        for session in self._sessions.values():
+            is_stale = now.monotonic_ms - session.used_ms >= self._eviction_ms
+            if is_stale or (for_follower and not session.is_followers):
+                self.close(session.id)
+                return True
+            if not for_follower:
+                # The others were used later than this one.
+                return False
+        return False

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 
 from klamm.broker.answer import Applied, Changed, Committed, Later
-from klamm.ids import Now, Offset
+from klamm.ids import NO_OFFSET, Now, Offset
 from klamm.partition.partition import Partition
 
 FORGOTTEN = 64
@@ -70,6 +70,7 @@ class Waiting:
         self._committed: dict[Partition, OffsetQueue] = {}
         self._durable: dict[Partition, OffsetQueue] = {}
         self._applied = OffsetQueue()
+        self._applied_offset = NO_OFFSET
         self._fetches: dict[object, dict[Waiter, None]] = {}
         self._deadlines: list[tuple[float, int, Waiter]] = []
         self._order = count()
@@ -98,6 +99,8 @@ class Waiting:
             self._deadlines = [entry for entry in self._deadlines if not entry[2].answered]
             heapify(self._deadlines)
         self._by_connection.setdefault(waiter.connection, set()).add(waiter)
+        if isinstance(until, Applied):
+            self.applied(self._applied_offset)
 
     # What happened.
 
@@ -119,15 +122,16 @@ class Waiting:
 
     def failed(self, partition: Partition) -> None:
         """Nothing will be committed here any more by this node: everybody hears so now, not at their deadline."""
-        for queues in (self._committed, self._durable):
-            queue = queues.pop(partition, None)
-            for waiter in queue.everybody() if queue else ():
-                # The other partitions of the same request may yet succeed.
-                waiter.open -= 1
-                if not waiter.open:
-                    self._release(waiter, in_time=True)
+        self._give_up(self._committed, partition)
+        self._give_up(self._durable, partition)
+
+    def cannot_commit(self, partition: Partition) -> None:
+        """Too few replicas are in sync for the watermark to move. Who waits for it hears so now; the disk goes on."""
+        if self._committed:
+            self._give_up(self._committed, partition)
 
     def applied(self, offset: Offset) -> None:
+        self._applied_offset = offset
         for waiter in self._applied.reached(offset):
             self._release(waiter, in_time=True)
 
@@ -170,6 +174,14 @@ class Waiting:
                 self._release(waiter, in_time=True)
         if not queue:
             del queues[partition]
+
+    def _give_up(self, queues: dict[Partition, OffsetQueue], partition: Partition) -> None:
+        queue = queues.pop(partition, None)
+        for waiter in queue.everybody() if queue else ():
+            # The other partitions of the same request may yet succeed.
+            waiter.open -= 1
+            if not waiter.open:
+                self._release(waiter, in_time=True)
 
     def _release(self, waiter: Waiter, *, in_time: bool) -> None:
         if waiter.answered:

@@ -7,6 +7,11 @@ from importlib import import_module
 from klamm import __version__
 
 COMMANDS = {
+    "up": "start a cluster on this machine",
+    "down": "stop it",
+    "status": "who runs, who decides, what is out of sync",
+    "node": "kill, stop, start, pause or resume single nodes",
+    "topic": "create, list, describe, alter and delete topics; see their placement",
     "broker": "run one broker in the foreground",
 }
 
@@ -22,8 +27,11 @@ commands:
   klamm --version        the version
 
 first steps:
-  klamm broker --dir data            a broker on 127.0.0.1:9092, its data in ./data
-  kcat -b 127.0.0.1:9092 -L          ask it what it has
+  klamm up --detach                  three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data
+  klamm topic create invoice --partitions 10 --replication 3
+  klamm topic placement invoice      who leads what, and who follows
+  klamm down                         stop it; the data stays
+  klamm broker --dir data            or a single broker, in the foreground
 """
 
 

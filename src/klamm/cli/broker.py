@@ -21,6 +21,8 @@ examples:
       a broker on 127.0.0.1:9092; topics and records stay in ./data
   klamm broker --id 1 --listen 127.0.0.1:9192 --rack R1 --dir data-1 --set num.partitions=6
       Kafka's own setting names work with --set
+  klamm broker --id 0 --listen 127.0.0.1:9092 --dir data-0 --quorum 0@127.0.0.1:9092,1@127.0.0.1:9093,2@127.0.0.1:9094
+      the first of three brokers of a cluster (`klamm up` starts a whole one)
   klamm broker --config server.properties
       a Kafka configuration file; settings that mean nothing here are named, unknown ones refused
 """
@@ -36,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.runtime.process import CannotStart, run_broker
 
     try:
-        run_broker(config)
+        run_broker(config, options.cluster_id)
     except CannotStart as error:
         print(f"klamm broker: cannot start: {error}", file=sys.stderr)
         return 1
@@ -55,6 +57,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told to connect to; else --listen")
     parser.add_argument("--dir", metavar="DIR", help="the data directory (log.dirs); made if it is not there")
     parser.add_argument("--rack", metavar="RACK", help="the rack this broker stands in (broker.rack)")
+    parser.add_argument(
+        "--quorum",
+        metavar="ID@HOST:PORT,…",
+        help="the nodes that agree on the cluster's metadata (controller.quorum.voters); without it, this one alone",
+    )
+    parser.add_argument(
+        "--roles",
+        metavar="ROLES",
+        help="broker (holds partitions), controller (is of the quorum), or both: broker,controller (process.roles)",
+    )
+    parser.add_argument("--cluster-id", metavar="ID", help="the cluster's id; else nodes of one quorum agree on one")
     parser.add_argument(
         "--set",
         action="append",
@@ -95,6 +108,14 @@ def _overrides(options: argparse.Namespace, in_file: set[str]) -> dict[str, str]
         overrides["advertised.listeners"] = f"PLAINTEXT://{_address('--advertise', options.advertise)}"
     if options.dir:
         overrides["log.dirs"] = options.dir
+    if options.quorum:
+        overrides["controller.quorum.voters"] = options.quorum
+    if options.roles:
+        overrides["process.roles"] = options.roles
+    elif options.quorum and "process.roles" not in in_file and "process.roles" not in overrides:
+        # Who is of the quorum is a controller too.
+        numbers = {voter.partition("@")[0] for voter in options.quorum.split(",")}
+        overrides["process.roles"] = "broker,controller" if overrides.get("node.id") in numbers else "broker"
     if options.rack:
         overrides["broker.rack"] = options.rack
     return overrides

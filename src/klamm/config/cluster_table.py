@@ -9,11 +9,11 @@ Where to ask for the controllers of a cluster whose quorum may change, as host:p
 A controller that is not a voter asks to become one.
     controller.quorum.auto.join.enable               boolean  false       .          fixed
 A follower of the quorum that could not fetch for this long calls an election.
-    controller.quorum.fetch.timeout.ms               int      1000        >=0        fixed
+    controller.quorum.fetch.timeout.ms               int      2000        >=0        fixed
 A candidate that has not won after this time tries again.
-    controller.quorum.election.timeout.ms            int      500         >=0        fixed
+    controller.quorum.election.timeout.ms            int      1000        >=0        fixed
 The most that a candidate waits, at random, before it tries again.
-    controller.quorum.election.backoff.max.ms        int      200         >=0        fixed
+    controller.quorum.election.backoff.max.ms        int      1000        >=0        fixed
 How long the leader of the quorum collects records before it writes them as one batch.
     controller.quorum.append.linger.ms               int      25          >=0        fixed
 How long a node of the quorum waits for another one's answer, and how long it pauses before it asks again.
@@ -33,28 +33,24 @@ A snapshot of the metadata is taken when this much was written since the last on
 How much of the metadata log and of its snapshots is kept, and for how long.
     metadata.max.retention.bytes                     long     104857600   .          fixed
     metadata.max.retention.ms                        long     604800000   .          fixed
-The active controller writes an empty record this often when nothing happens; 0 never writes one.
-    metadata.max.idle.interval.ms                    int      500         >=0        fixed
 
 # Brokers and their controller
 How often a broker tells the controller that it is alive.
-    broker.heartbeat.interval.ms                     int      200         .          fixed
+    broker.heartbeat.interval.ms                     int      500         .          fixed
 A broker that was silent for this long is fenced, and its partitions get other leaders.
-    broker.session.timeout.ms                        int      1000        .          fixed
+    broker.session.timeout.ms                        int      3000        .          fixed
 How long a starting broker tries to register before it gives up.
     initial.broker.registration.timeout.ms           int      60000       .          fixed
-Leadership goes back to the preferred replicas by itself when too many of them are not leaders.
+Leadership goes back to the preferred replicas by itself as soon as they are in sync again.
     auto.leader.rebalance.enable                     boolean  true        .          fixed
 How often the controller looks whether leadership should go back to preferred replicas.
-    leader.imbalance.check.interval.seconds          long     10          >=1        fixed
+    leader.imbalance.check.interval.seconds          long     5           >=1        fixed
 
 # Replicas
 With acks=all, a write needs this many replicas in sync, the leader included.
     min.insync.replicas                              int      1           >=1        cluster
 A replica that is out of sync may become leader when no other is left. Records can be lost that way.
     unclean.leader.election.enable                   boolean  false       .          cluster
-How often the controller looks for partitions without a leader that such an election would help.
-    ~unclean.leader.election.interval.ms             long     300000      >=1        fixed
 A follower that has not caught up with its leader for this long leaves the in-sync replicas.
     replica.lag.time.max.ms                          long     30000       .          fixed
 What a follower asks for: how long a fetch may wait, how little is worth an answer, and how much it takes.

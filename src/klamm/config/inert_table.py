@@ -34,6 +34,9 @@ Klamm wakes a waiting request when its time has come: there is no purgatory to p
     producer.purgatory.purge.interval.requests            int      1000          .             fixed
     delete.records.purgatory.purge.interval.requests      int      1             .             fixed
     share.fetch.purgatory.purge.interval.requests         int      1000          .             fixed
+The controller acts when something happens, not at intervals, and writes nothing while nothing does.
+    ~unclean.leader.election.interval.ms                  long     300000        >=1           fixed
+    metadata.max.idle.interval.ms                         int      500           >=0           fixed
 A Klamm node keeps all its data in one directory.
     metadata.log.dir                                      string   -             .             fixed
     cordoned.log.dirs                                     list     ""            list?         broker

@@ -1,33 +1,50 @@
-"""Brokers come, and are counted on once they have caught up.
+"""Brokers come, are counted on once they have caught up, and go.
 
 A broker registers with an incarnation, new each time its process starts, and gets an epoch: whatever it says later
 carries that epoch, so that what an earlier life sent cannot be taken for the present. It is fenced until a heartbeat
-shows that its image holds its own registration.
+shows that its image holds its own registration. From then on it is active: it may lead and be in sync. It is fenced
+again when its session runs out, when its death is evident, or when it asks for it.
 
-A broker that did not shut down cleanly may have lost what it had not flushed, and would append other records at the
-same offsets. So where it led, it begins a new leader epoch; `previous_broker_epoch`, remembered on disk by a clean
-shutdown, is how it proves that this is not needed (KIP-966).
+    fenced    heartbeat, caught up                 active
+    active    session over, dead, wants fence      fenced, its partitions handed over
+    active    wants to shut down                   shutting down, its partitions handed over
+    shutting  leads nothing, everybody knows       fenced, and told to go
 
-Left out until there is more than one broker: sessions that run out, fencing, controlled shutdown, leaving the in-sync
-replicas. One broker has nobody to hand over to.
+A broker that did not shut down cleanly may have lost what it had not flushed. `previous_broker_epoch`, remembered on
+disk by a clean shutdown, is how it proves that it has not; who cannot prove it is no longer in sync, nor eligible,
+where somebody else is (KIP-966).
+
+Two processes with one id would each be the broker. A second one is refused while the first one's session lasts, unless
+it names the same directories: a process holds the lock of its directory, so the first one is gone.
+
+Left out: directories that fail or are cordoned one by one. A node has one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from klamm.controller.changes import Changes
+from klamm.controller.configs import Configs
+from klamm.controller.leadership import Wish
+from klamm.controller.sessions import Sessions
+from klamm.controller.state import State
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import BrokerId, Offset, Uuid
+from klamm.ids import NO_BROKER, BrokerId, Now, Offset, Uuid
 from klamm.machine import Decision
 from klamm.metadata.image import Broker, Endpoint, FeatureRange, Image
 from klamm.metadata.records import (
+    FENCE,
     UNFENCE,
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,
     MetadataRecord,
-    PartitionChangeRecord,
     RegisterBrokerRecord,
+    UnregisterBrokerRecord,
 )
+
+SHUTTING_DOWN = 1
+RESERVED_DIRECTORIES = 100
 
 
 @dataclass(slots=True)
@@ -54,47 +71,162 @@ class BrokerHeartbeat:
     metadata_offset: Offset
     """The broker's image holds everything up to here."""
     want_fence: bool = False
+    want_shut_down: bool = False
 
 
 @dataclass(slots=True)
 class HeartbeatReply:
     is_caught_up: bool
     is_fenced: bool
+    should_shut_down: bool = False
 
 
-def register(
-    image: Image, registration: BrokerRegistration, cluster_id: str, next_offset: Offset
-) -> Decision[MetadataRecord, Registered]:
-    """`next_offset` is where the first of these records will stand; it becomes the broker's epoch."""
-    if registration.cluster_id != cluster_id:
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID, f"This is cluster {cluster_id}, not {registration.cluster_id}."
+class Brokers:
+    """Decides about brokers. Holds what is not written down: who was heard of when, and what those who shut down wait
+    for."""
+
+    def __init__(self, cluster_id: str, configs: Configs, sessions: Sessions) -> None:
+        self._cluster_id = cluster_id
+        self._configs = configs
+        self._sessions = sessions
+        self._shutdown_offsets: dict[BrokerId, Offset] = {}
+        self._registered_ms: dict[BrokerId, float] = {}
+
+    def begin_sessions(self, image: Image, now: Now) -> None:
+        """A controller begins. When somebody began to shut down it does not know: everything so far has to be seen."""
+        for broker in image.brokers.values():
+            self._sessions.heard(broker.broker_id, now)
+            if broker.in_controlled_shutdown:
+                self._shutdown_offsets[broker.broker_id] = image.offset
+
+    def register(
+        self, state: State, registration: BrokerRegistration, next_offset: Offset, now: Now
+    ) -> Decision[MetadataRecord, Registered]:
+        """`next_offset` is where the first of these records will stand; it becomes the broker's epoch."""
+        image = state.image
+        broker_id = registration.broker_id
+        _check_identity(registration, self._cluster_id)
+        known = image.brokers.get(broker_id)
+        is_new_life = known is None or known.incarnation_id != registration.incarnation_id
+        if known is not None and is_new_life:
+            self._check_alone(known, registration, now)
+        _check_directories(image, registration)
+        _check_features(image, registration)
+        record = _registration_record(registration, next_offset)
+        if known is not None and not is_new_life:
+            # The same life, amending what it said: it stays what it was.
+            record.broker_epoch = known.epoch
+            record.fenced = known.fenced
+            record.in_controlled_shutdown = known.in_controlled_shutdown
+            self._sessions.heard(broker_id, now)
+            return Decision(Registered(known.epoch), [record])
+        # What the old life had seen of the metadata, the new one may not have.
+        self._sessions.forget(broker_id)
+        self._sessions.heard(broker_id, now)
+        self._registered_ms[broker_id] = now.monotonic_ms
+        self._shutdown_offsets.pop(broker_id, None)
+        was_clean = known is not None and registration.previous_broker_epoch == known.epoch
+        homes = {broker_id: registration.directories}
+        changes = Changes(state, self._configs, lost={broker_id}, homes=homes)
+        for key in state.held_by(broker_id):
+            changes.restart(changes.place(key), broker_id, clean=was_clean)
+        return Decision(Registered(next_offset), [*changes.records, record])
+
+    def heartbeat(
+        self, state: State, beat: BrokerHeartbeat, next_offset: Offset, now: Now
+    ) -> Decision[MetadataRecord, HeartbeatReply]:
+        image = state.image
+        broker = checked_broker(image, beat.broker_id, beat.broker_epoch)
+        self._sessions.heard(broker.broker_id, now, beat.metadata_offset)
+        # The epoch is an offset of the batch that registered it, and batches are applied whole.
+        is_caught_up = beat.metadata_offset >= broker.epoch
+        if broker.fenced:
+            if beat.want_shut_down:
+                return Decision(HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=True))
+            if beat.want_fence or not is_caught_up or broker.in_controlled_shutdown:
+                return Decision(HeartbeatReply(is_caught_up, is_fenced=True))
+            return Decision(HeartbeatReply(is_caught_up, is_fenced=False), self._unfence(state, broker))
+        if beat.want_fence or self._may_go(state, broker, beat):
+            reply = HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=beat.want_shut_down)
+            return Decision(reply, self.fence(state, {broker.broker_id}))
+        records: list[MetadataRecord] = []
+        if beat.want_shut_down and not broker.in_controlled_shutdown:
+            records = self._shut_down(state, broker)
+            # Everybody has seen it whose image holds the last of these records.
+            self._shutdown_offsets[broker.broker_id] = next_offset + len(records) - 1
+        return Decision(HeartbeatReply(is_caught_up, is_fenced=False), records)
+
+    def evidently_gone(self, state: State, broker_id: BrokerId, now: Now) -> list[MetadataRecord]:
+        """Somebody found its process dead. Right after a new life began, it is the old one that was found so."""
+        registered_ms = self._registered_ms.get(broker_id)
+        if registered_ms is not None and now.monotonic_ms < registered_ms + self._sessions.heartbeat_ms:
+            return []
+        return self.gone(state, {broker_id})
+
+    def gone(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
+        """These are dead, or silent for too long. Who is fenced already stays so."""
+        brokers = state.image.brokers
+        return self.fence(state, {each for each in broker_ids if each in brokers and not brokers[each].fenced})
+
+    def fence(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
+        """All of them at once: what one loses is not given to another that is lost as well."""
+        records = self._handed_over(state, broker_ids)
+        for broker_id in sorted(broker_ids):
+            epoch = state.image.brokers[broker_id].epoch
+            records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE))
+        return records
+
+    def unregister(self, state: State, broker_id: BrokerId) -> list[MetadataRecord]:
+        """It is gone for good, as somebody says who knows. Its replicas stay assigned until they are moved."""
+        broker = state.image.brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
+        records = self._handed_over(state, {broker_id})
+        records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
+        return records
+
+    def _check_alone(self, known: Broker, registration: BrokerRegistration, now: Now) -> None:
+        is_alive = not known.fenced and self._sessions.lasts(known.broker_id, now)
+        if is_alive and set(known.directories) != set(registration.directories):
+            reason = f"Another process is broker {known.broker_id}, and alive."
+            raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, reason)
+
+    def _may_go(self, state: State, broker: Broker, beat: BrokerHeartbeat) -> bool:
+        """It leads nothing, and everybody who would still ask it for something knows."""
+        if not beat.want_shut_down or state.leads.get(broker.broker_id, 0):
+            return False
+        if not broker.in_controlled_shutdown:
+            return True
+        others = [each.broker_id for each in state.image.brokers.values() if each.is_active]
+        needed = self._shutdown_offsets.get(broker.broker_id, state.image.offset)
+        return all(self._sessions.metadata_offset(each) >= needed for each in others)
+
+    def _unfence(self, state: State, broker: Broker) -> list[MetadataRecord]:
+        """It is active, and may lead where nobody does."""
+        changes = Changes(state, self._configs, found={broker.broker_id})
+        for key in state.held_by(broker.broker_id):
+            place = changes.place(key)
+            if changes.state(place).leader == NO_BROKER or changes.rules(place.topic).unclean:
+                changes.change(place, Wish())
+        record = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
+        return [record, *changes.records]
+
+    def _shut_down(self, state: State, broker: Broker) -> list[MetadataRecord]:
+        record = BrokerRegistrationChangeRecord(
+            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=SHUTTING_DOWN
         )
-    _check_directories(image, registration)
-    _check_features(image, registration)
-    known = image.brokers.get(registration.broker_id)
-    record = _registration_record(registration, next_offset)
-    if known is not None and known.incarnation_id == registration.incarnation_id:
-        # The same life, amending what it said: it stays what it was.
-        record.broker_epoch = known.epoch
-        record.fenced = known.fenced
-        record.in_controlled_shutdown = known.in_controlled_shutdown
-        return Decision(Registered(known.epoch), [record])
-    records: list[MetadataRecord] = []
-    if known is not None and registration.previous_broker_epoch != known.epoch:
-        records += _new_leader_epochs(image, registration.broker_id)
-    records.append(record)
-    return Decision(Registered(next_offset), records)
+        return [record, *self._handed_over(state, {broker.broker_id})]
 
-
-def heartbeat(image: Image, beat: BrokerHeartbeat) -> Decision[MetadataRecord, HeartbeatReply]:
-    broker = checked_broker(image, beat.broker_id, beat.broker_epoch)
-    # The epoch is an offset of the batch that registered it, and batches are applied whole.
-    is_caught_up = beat.metadata_offset >= broker.epoch
-    if not broker.fenced or beat.want_fence or not is_caught_up:
-        return Decision(HeartbeatReply(is_caught_up, broker.fenced))
-    change = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
-    return Decision(HeartbeatReply(is_caught_up, is_fenced=False), [change])
+    def _handed_over(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
+        """Their partitions go on without them."""
+        changes = Changes(state, self._configs, lost=broker_ids)
+        for key in state.held_by(*broker_ids):
+            place = changes.place(key)
+            isr = changes.state(place).isr
+            left = tuple(each for each in isr if each not in broker_ids)
+            if left != isr or changes.state(place).leader in broker_ids:
+                changes.change(place, Wish(isr=left))
+        return changes.records
 
 
 def checked_broker(image: Image, broker_id: BrokerId, broker_epoch: int) -> Broker:
@@ -126,8 +258,18 @@ def _registration_record(registration: BrokerRegistration, broker_epoch: int) ->
     )
 
 
+def _check_identity(registration: BrokerRegistration, cluster_id: str) -> None:
+    if registration.broker_id < 0:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"{registration.broker_id} is not the id of a broker.")
+    if registration.cluster_id != cluster_id:
+        reason = f"This is cluster {cluster_id}, not {registration.cluster_id}."
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, reason)
+
+
 def _check_directories(image: Image, registration: BrokerRegistration) -> None:
     directories = registration.directories
+    if any(int.from_bytes(each, "big") < RESERVED_DIRECTORIES for each in directories):
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "The first hundred ids are no directories of anybody.")
     if not directories:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, "A broker needs at least one directory.")
     if len(set(directories)) != len(directories):
@@ -145,12 +287,3 @@ def _check_features(image: Image, registration: BrokerRegistration) -> None:
         if not low <= level <= high:
             reason = f"The cluster is at level {level} of {name}; the broker supports {low} to {high}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
-
-
-def _new_leader_epochs(image: Image, broker_id: BrokerId) -> list[MetadataRecord]:
-    return [
-        PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=broker_id)
-        for topic in image.topics.values()
-        for index, state in enumerate(topic.partitions)
-        if state.leader == broker_id
-    ]

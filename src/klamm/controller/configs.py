@@ -43,7 +43,7 @@ class Configs:
         if not pairs:
             return []
         wanted = dict(pairs)
-        validate_topic_configs(self._effective(image), wanted)
+        validate_topic_configs(self.effective(image), wanted)
         _check_sizes(wanted)
         return [(name, value) for name, value in wanted.items() if value is not None]
 
@@ -95,12 +95,12 @@ class Configs:
     def _check(self, image: Image, resource: ConfigResource, settings: Settings) -> None:
         kept = {name: value for name, value in settings.items() if value is not None}
         if resource.type == ResourceType.TOPIC:
-            validate_topic_configs(self._effective(image), kept)
+            validate_topic_configs(self.effective(image), kept)
         else:
-            validate_broker_configs(self._effective(image), kept, per_broker=bool(resource.name))
+            validate_broker_configs(self.effective(image), kept, per_broker=bool(resource.name))
         _check_sizes(kept)
 
-    def _effective(self, image: Image) -> BrokerConfig:
+    def effective(self, image: Image) -> BrokerConfig:
         """This node's configuration under what the cluster has altered of it."""
         own = image.config_of(ConfigResource(ResourceType.BROKER, str(self._node_id)))
         everybodys = image.config_of(ConfigResource(ResourceType.BROKER, ""))

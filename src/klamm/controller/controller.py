@@ -5,6 +5,9 @@ its own image, which is ahead of the committed one by what was proposed and not 
 image changes, live and after a start alike. So whoever asks does, in this order: decide, propose the records to the
 quorum, replay them here, and hold the response until they are committed.
 
+What it decides by itself, because time passed, `tick` gives: brokers whose session is over are fenced, preferred
+leaders return.
+
 A controller that loses the leadership is thrown away with its image; the next one begins with the committed one.
 """
 
@@ -12,35 +15,50 @@ from collections.abc import Sequence
 from random import Random
 
 from klamm.config import BrokerConfig
-from klamm.controller import brokers, features, producer_ids
-from klamm.controller.brokers import BrokerHeartbeat, BrokerRegistration, HeartbeatReply, Registered
+from klamm.controller import alterations, elections, features, producer_ids, reassignment
+from klamm.controller.brokers import BrokerHeartbeat, BrokerRegistration, Brokers, HeartbeatReply, Registered
 from klamm.controller.configs import Configs
 from klamm.controller.producer_ids import ProducerIdBlock
+from klamm.controller.sessions import Sessions
 from klamm.controller.state import State
 from klamm.controller.topics import Topics
 from klamm.controller.wishes import (
+    AlteredPartition,
     ConfigChanges,
     ConfigReplacement,
     ConfigResult,
     CreatedTopic,
     DeletedTopic,
+    ElectedLeader,
+    ElectionType,
+    FeatureUpdate,
     GrownTopic,
     MorePartitions,
     NewTopic,
+    OngoingReassignment,
+    PartitionAlteration,
+    Reassignment,
+    ReassignmentResult,
     TopicToDelete,
 )
-from klamm.ids import BrokerId, Offset
+from klamm.ids import BrokerId, Now, Offset, TopicPartition
 from klamm.machine import Decision
-from klamm.metadata.image import EMPTY, Image
+from klamm.metadata.image import Image
 from klamm.metadata.records import MetadataRecord
 
 
 class Controller:
-    def __init__(self, config: BrokerConfig, cluster_id: str, random: Random, image: Image = EMPTY) -> None:
+    def __init__(self, config: BrokerConfig, cluster_id: str, random: Random, image: Image, now: Now) -> None:
         self.cluster_id = cluster_id
         self._state = State(image)
         self._configs = Configs(config.node_id, config)
         self._topics = Topics(self._configs, config, random)
+        self._sessions = Sessions(config)
+        self._brokers = Brokers(cluster_id, self._configs, self._sessions)
+        self._returns_leaders = config.boolean("auto.leader.rebalance.enable")
+        self._check_interval_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000
+        self._next_check_ms = now.monotonic_ms + self._check_interval_ms
+        self._brokers.begin_sessions(image, now)
 
     @property
     def image(self) -> Image:
@@ -50,29 +68,83 @@ class Controller:
     def replay(self, record: MetadataRecord) -> None:
         self._state.replay(record)
 
-    def activate(self) -> Decision[MetadataRecord, None]:
-        """When the log has been replayed to its end: what a new cluster begins with."""
+    def activate(self, now: Now) -> Decision[MetadataRecord, None]:
+        """When the log has been replayed to its end: what a new cluster begins with. Every broker has a whole session
+        from now on to be heard."""
+        self._brokers.begin_sessions(self.image, now)
         return Decision(None, [] if self.image.features else features.bootstrap_records())
 
-    # Brokers.
+    # Time.
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """When to tick, at the latest."""
+        session_ends_ms = self._sessions.next_deadline_ms
+        if not (self._returns_leaders and self._state.misled):
+            return session_ends_ms
+        return self._next_check_ms if session_ends_ms is None else min(session_ends_ms, self._next_check_ms)
+
+    def tick(self, now: Now) -> Decision[MetadataRecord, None]:
+        lost = self._brokers.gone(self._state, self._sessions.ended(now))
+        if lost:
+            return Decision(None, lost)
+        if not (self._returns_leaders and self._state.misled) or now.monotonic_ms < self._next_check_ms:
+            return Decision(None)
+        returned = elections.preferred_return(self._state, self._configs)
+        if len(returned) < elections.MOST_AT_ONCE:
+            self._next_check_ms = now.monotonic_ms + self._check_interval_ms
+        return Decision(None, returned)
+
+    # Brokers. All of these may raise a KafkaError.
 
     def register_broker(
-        self, registration: BrokerRegistration, next_offset: Offset
+        self, registration: BrokerRegistration, next_offset: Offset, now: Now
     ) -> Decision[MetadataRecord, Registered]:
-        """`next_offset` is where the records will stand. Raises KafkaError."""
-        return brokers.register(self.image, registration, self.cluster_id, next_offset)
+        """`next_offset` is where the first record will stand."""
+        return self._brokers.register(self._state, registration, next_offset, now)
 
-    def heartbeat(self, beat: BrokerHeartbeat) -> Decision[MetadataRecord, HeartbeatReply]:
-        """Raises KafkaError."""
-        return brokers.heartbeat(self.image, beat)
+    def heartbeat(
+        self, beat: BrokerHeartbeat, next_offset: Offset, now: Now
+    ) -> Decision[MetadataRecord, HeartbeatReply]:
+        """`next_offset` is where the first record will stand, if there is one."""
+        return self._brokers.heartbeat(self._state, beat, next_offset, now)
+
+    def broker_is_gone(self, broker_id: BrokerId, now: Now) -> Decision[MetadataRecord, None]:
+        """There is evidence that its process is dead: its connections closed, and nobody listens there any more."""
+        return Decision(None, self._brokers.evidently_gone(self._state, broker_id, now))
+
+    def unregister_broker(self, broker_id: BrokerId) -> Decision[MetadataRecord, None]:
+        return Decision(None, self._brokers.unregister(self._state, broker_id))
 
     def allocate_producer_ids(
         self, broker_id: BrokerId, broker_epoch: int
     ) -> Decision[MetadataRecord, ProducerIdBlock]:
-        """Raises KafkaError."""
         return producer_ids.allocate(self.image, broker_id, broker_epoch)
 
-    # Topics. Every item of the response has its own error.
+    # Partitions. Every item of the response has its own error.
+
+    def alter_partition(
+        self, broker_id: BrokerId, broker_epoch: int, wishes: Sequence[PartitionAlteration]
+    ) -> Decision[MetadataRecord, list[AlteredPartition]]:
+        """Raises KafkaError if it is not the present life of the broker that asks."""
+        return alterations.alter(self._state, self._configs, broker_id, broker_epoch, wishes)
+
+    def elect_leaders(
+        self, kind: ElectionType, partitions: Sequence[TopicPartition] | None
+    ) -> Decision[MetadataRecord, list[ElectedLeader]]:
+        return elections.elect(self._state, self._configs, kind, partitions)
+
+    def reassign(
+        self, wishes: Sequence[Reassignment], *, allow_replication_factor_change: bool = True
+    ) -> Decision[MetadataRecord, list[ReassignmentResult]]:
+        return reassignment.reassign(
+            self._state, self._configs, wishes, allow_replication_factor_change=allow_replication_factor_change
+        )
+
+    def list_reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]:
+        return reassignment.ongoing(self._state, partitions)
+
+    # Topics. The same.
 
     def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False
@@ -92,9 +164,21 @@ class Controller:
     def incremental_alter_configs(
         self, wishes: Sequence[ConfigChanges], *, validate_only: bool = False
     ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        return self._configs.alter(self.image, wishes, validate_only=validate_only)
+        return self._with_elections(self._configs.alter(self.image, wishes, validate_only=validate_only))
 
     def alter_configs(
         self, wishes: Sequence[ConfigReplacement], *, validate_only: bool = False
     ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        return self._configs.replace(self.image, wishes, validate_only=validate_only)
+        return self._with_elections(self._configs.replace(self.image, wishes, validate_only=validate_only))
+
+    def update_features(
+        self, wishes: Sequence[FeatureUpdate], *, validate_only: bool = False
+    ) -> Decision[MetadataRecord, None]:
+        """All or none. Raises KafkaError."""
+        return features.update(self._state, wishes, validate_only=validate_only)
+
+    def _with_elections(
+        self, decision: Decision[MetadataRecord, list[ConfigResult]]
+    ) -> Decision[MetadataRecord, list[ConfigResult]]:
+        decision.records += elections.after_settings(self._state, self._configs, decision.records)
+        return decision

@@ -38,13 +38,11 @@ class Creation:
 
     def place(self, partitions: int, factor: int, existing: Iterable[Replicas] = ()) -> list[Replicas]:
         candidates = [
-            Candidate(broker.broker_id, broker.rack, broker.is_active)
-            for broker in self.image.brokers.values()
-            if not broker.in_controlled_shutdown
+            Candidate(broker.broker_id, broker.rack, broker.is_active) for broker in self.image.brokers.values()
         ]
         unable = f"Unable to replicate the partition {factor} time(s): "
         if not any(candidate.active for candidate in candidates):
-            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, unable + "all brokers are fenced.")
+            raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, unable + "all brokers are fenced or shutting down.")
         if factor > len(candidates):
             reason = f"only {len(candidates)} broker(s) are registered."
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, unable + reason)

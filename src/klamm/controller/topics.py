@@ -122,7 +122,9 @@ class Topics:
         topic = creation.image.topics.get(wish.name)
         if topic is None:
             raise _unknown_topic()
-        have, factor = len(topic.partitions), len(topic.partitions[0].replicas)
+        first = topic.partitions[0]
+        # While it is being reassigned it has replicas that will go.
+        have, factor = len(topic.partitions), len(first.replicas) - len(first.removing)
         more = wish.count - have
         if more <= 0:
             reason = f"Topic {wish.name} has {have} partition(s); {wish.count} would not be more."

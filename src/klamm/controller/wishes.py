@@ -4,10 +4,11 @@ They are the controller's, not the wire's: handlers translate Kafka's requests o
 """
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from klamm.config import Change
 from klamm.errors import ErrorCode
-from klamm.ids import ZERO_UUID, BrokerId, Uuid
+from klamm.ids import NO_BROKER, NO_EPOCH, ZERO_UUID, BrokerId, Epoch, TopicPartition, Uuid
 from klamm.metadata.image import ConfigResource
 
 BROKERS_DEFAULT = -1
@@ -87,3 +88,83 @@ class ConfigResult:
     resource: ConfigResource
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+@dataclass(slots=True)
+class PartitionAlteration:
+    """A leader asks for other in-sync replicas, each with the broker epoch it was seen with (-1: not known)."""
+
+    topic_id: Uuid
+    index: int
+    leader_epoch: Epoch
+    partition_epoch: int
+    isr: list[tuple[BrokerId, int]]
+    recovering: bool = False
+    """Whether it still recovers from an unclean election."""
+
+
+@dataclass(slots=True)
+class AlteredPartition:
+    """The partition as it is now; with an error only which one it was."""
+
+    topic_id: Uuid
+    index: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    leader: BrokerId = NO_BROKER
+    leader_epoch: Epoch = NO_EPOCH
+    isr: tuple[BrokerId, ...] = ()
+    recovering: bool = False
+    partition_epoch: int = -1
+
+
+class ElectionType(IntEnum):
+    """By Kafka's numbers."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@dataclass(slots=True)
+class ElectedLeader:
+    partition: TopicPartition
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class Reassignment:
+    """These shall be the replicas of a partition, in this order; None takes back what is under way."""
+
+    partition: TopicPartition
+    replicas: list[BrokerId] | None
+
+
+@dataclass(slots=True)
+class ReassignmentResult:
+    partition: TopicPartition
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class OngoingReassignment:
+    partition: TopicPartition
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
+
+
+class UpgradeType(IntEnum):
+    """By Kafka's numbers."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(slots=True)
+class FeatureUpdate:
+    name: str
+    level: int
+    kind: int = UpgradeType.UPGRADE

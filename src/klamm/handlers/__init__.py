@@ -1,6 +1,6 @@
 """Where wire meets broker: one API, one file, one function. `TABLE` is the list of APIs that are served.
 
-A handler is imported when its API is first asked for. ApiVersions and the compatibility table in the docs follow from
+A handler is imported when its API is first asked for. An Envelope has none: what is within is handled. ApiVersions and the compatibility table in the docs follow from
 this list.
 """
 
@@ -29,10 +29,27 @@ TABLE: dict[int, str] = {
     33: "alter_configs",
     35: "describe_log_dirs",
     37: "create_partitions",
+    43: "elect_leaders",
     44: "incremental_alter_configs",
+    45: "alter_partition_reassignments",
+    46: "list_partition_reassignments",
+    52: "vote",
+    53: "begin_quorum_epoch",
+    54: "end_quorum_epoch",
+    55: "describe_quorum",
+    56: "alter_partition",
+    57: "update_features",
+    58: "envelope",
+    59: "fetch_snapshot",
     60: "describe_cluster",
+    62: "broker_registration",
+    63: "broker_heartbeat",
+    64: "unregister_broker",
+    67: "allocate_producer_ids",
     74: "list_config_resources",
     75: "describe_topic_partitions",
+    80: "add_raft_voter",
+    81: "remove_raft_voter",
 }
 
 

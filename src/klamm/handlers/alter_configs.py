@@ -1,6 +1,6 @@
 """AlterConfigs (0-2): replace all settings of a topic or broker. IncrementalAlterConfigs superseded it."""
 
-from klamm.broker.answer import Answer
+from klamm.broker.answer import Answer, Elsewhere
 from klamm.broker.call import Call
 from klamm.controller.wishes import ConfigReplacement, ConfigResult
 from klamm.handlers.committing import when_committed
@@ -11,6 +11,9 @@ WAITING_MS = 30_000
 
 
 def handle(request: AlterConfigsRequest, call: Call) -> Answer:
+    controller = call.broker.controller
+    if controller is None:
+        return Elsewhere()
     wishes = [
         ConfigReplacement(
             ConfigResource(each.resource_type, each.resource_name),
@@ -18,7 +21,7 @@ def handle(request: AlterConfigsRequest, call: Call) -> Answer:
         )
         for each in request.resources
     ]
-    decision = call.broker.controller.alter_configs(wishes, validate_only=request.validate_only)
+    decision = controller.alter_configs(wishes, validate_only=request.validate_only)
     return when_committed(call, decision, WAITING_MS, _response)
 
 

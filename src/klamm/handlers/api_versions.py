@@ -1,7 +1,8 @@
 """ApiVersions (0-4): what is served here, in which versions, and the cluster's finalized features.
 
 The list follows from the table of handlers. Where Kafka advertises more than it serves because clients draw wrong
-conclusions otherwise (Produce from 0), so do we. Telemetry is not advertised: clients would start to push.
+conclusions otherwise (Produce from 0), so do we. Telemetry is not advertised: clients would start to push. Nor is what
+only nodes ask of one another.
 """
 
 import re
@@ -11,7 +12,7 @@ from klamm.broker.call import Call
 from klamm.controller.features import SUPPORTED
 from klamm.errors import ErrorCode
 from klamm.handlers import TABLE
-from klamm.wire.apis import API_BY_KEY
+from klamm.wire.apis import API_BY_KEY, CONTROLLER
 from klamm.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -56,4 +57,5 @@ def served() -> list[ApiVersion]:
     return [
         ApiVersion(api_key=key, min_version=API_BY_KEY[key].advertised_min, max_version=API_BY_KEY[key].max_version)
         for key in sorted(TABLE)
+        if API_BY_KEY[key].listener != CONTROLLER
     ]

@@ -1,7 +1,7 @@
 """A controller's decision becomes an answer once its records are committed and this broker's image holds them."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from klamm.broker.answer import Answer, Applied, Later, Reply
 from klamm.broker.call import Call
@@ -12,6 +12,11 @@ from klamm.metadata.records import MetadataRecord
 
 LEAST_WAITING_MS = 1_000
 """A client that allows no time at all still gets the truth if it is to be had quickly."""
+
+BROKERS_WAITING_MS = 30_000
+"""Brokers do not say how long they wait."""
+
+Respond: TypeAlias = Callable[[ErrorCode, str | None], object]
 
 
 class Outcome(Protocol):
@@ -32,19 +37,28 @@ def when_committed(
 ) -> Answer:
     """`response` of the outcome once it is true. If it cannot become true, or not in time, every item says so that had
     no error of its own."""
-    outcome = decision.response
-    if not decision.records:
-        return Reply(response(outcome))
+
+    def respond(code: ErrorCode, message: str | None) -> object:
+        if code:
+            _mark(decision.response, code, message)
+        return response(decision.response)
+
+    return once_committed(call, decision.records, timeout_ms, respond)
+
+
+def once_committed(call: Call, records: Sequence[MetadataRecord], timeout_ms: int, respond: Respond) -> Answer:
+    """`respond` without an error once the records are committed, or with what kept them from it."""
+    if not records:
+        return Reply(respond(ErrorCode.NONE, None))
     try:
-        offset = call.broker.propose(decision.records, call.now)
+        offset = call.broker.propose(records, call.now)
     except KafkaError as error:
-        _mark(outcome, error.code, error.message)
-        return Reply(response(outcome))
+        return Reply(respond(error.code, error.message))
 
     def then(now: Now, in_time: bool) -> object:
-        if not in_time:
-            _mark(outcome, ErrorCode.REQUEST_TIMED_OUT, "The metadata log did not commit this in time.")
-        return response(outcome)
+        if in_time:
+            return respond(ErrorCode.NONE, None)
+        return respond(ErrorCode.REQUEST_TIMED_OUT, "The metadata log did not commit this in time.")
 
     return Later(Applied(offset), call.now.monotonic_ms + max(timeout_ms, LEAST_WAITING_MS), then)
 

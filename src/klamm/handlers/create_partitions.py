@@ -1,6 +1,6 @@
 """CreatePartitions (0-3): more partitions for topics there already are; a topic never gets fewer."""
 
-from klamm.broker.answer import Answer
+from klamm.broker.answer import Answer, Elsewhere
 from klamm.broker.call import Call
 from klamm.controller.wishes import GrownTopic, MorePartitions
 from klamm.handlers.committing import when_committed
@@ -13,7 +13,10 @@ from klamm.wire.messages.create_partitions import (
 
 
 def handle(request: CreatePartitionsRequest, call: Call) -> Answer:
-    decision = call.broker.controller.create_partitions(
+    controller = call.broker.controller
+    if controller is None:
+        return Elsewhere()
+    decision = controller.create_partitions(
         [_wish(topic) for topic in request.topics], validate_only=request.validate_only
     )
     return when_committed(call, decision, request.timeout_ms, _response)

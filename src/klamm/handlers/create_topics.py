@@ -4,7 +4,7 @@
 answer tells what was made: counts and every setting with its source.
 """
 
-from klamm.broker.answer import Answer
+from klamm.broker.answer import Answer, Elsewhere
 from klamm.broker.call import Call
 from klamm.config import describe_topic
 from klamm.controller.wishes import CreatedTopic, NewTopic
@@ -21,7 +21,10 @@ FIRST_VERSION_WITH_CONFIGS = 5
 
 
 def handle(request: CreateTopicsRequest, call: Call) -> Answer:
-    decision = call.broker.controller.create_topics(
+    controller = call.broker.controller
+    if controller is None:
+        return Elsewhere()
+    decision = controller.create_topics(
         [_wish(topic) for topic in request.topics], validate_only=request.validate_only
     )
     configs = {topic.name: {each.name: each.value or "" for each in topic.configs} for topic in request.topics}

@@ -1,6 +1,6 @@
 """DeleteTopics (1-6): topics to remove, by name, or from version 6 on by id."""
 
-from klamm.broker.answer import Answer, Reply
+from klamm.broker.answer import Answer, Elsewhere, Reply
 from klamm.broker.call import Call
 from klamm.controller.wishes import DeletedTopic, TopicToDelete
 from klamm.errors import ErrorCode
@@ -11,6 +11,9 @@ FIRST_VERSION_BY_ID = 6
 
 
 def handle(request: DeleteTopicsRequest, call: Call) -> Answer:
+    controller = call.broker.controller
+    if controller is None:
+        return Elsewhere()
     if call.version >= FIRST_VERSION_BY_ID:
         wishes = [TopicToDelete(topic.name, topic.topic_id) for topic in request.topics]
     else:
@@ -18,7 +21,7 @@ def handle(request: DeleteTopicsRequest, call: Call) -> Answer:
     if not call.broker.config.boolean("delete.topic.enable"):
         code = ErrorCode.TOPIC_DELETION_DISABLED
         return Reply(_response([DeletedTopic(wish.name, wish.topic_id, code) for wish in wishes]))
-    decision = call.broker.controller.delete_topics(wishes)
+    decision = controller.delete_topics(wishes)
     return when_committed(call, decision, request.timeout_ms, _response)
 
 

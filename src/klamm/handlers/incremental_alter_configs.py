@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (0-1): set, delete, append to or subtract from single settings of topics and brokers."""
 
-from klamm.broker.answer import Answer
+from klamm.broker.answer import Answer, Elsewhere
 from klamm.broker.call import Call
 from klamm.config import Change
 from klamm.controller.wishes import ConfigChanges, ConfigResult
@@ -15,6 +15,9 @@ from klamm.wire.messages.incremental_alter_configs import (
 
 
 def handle(request: IncrementalAlterConfigsRequest, call: Call) -> Answer:
+    controller = call.broker.controller
+    if controller is None:
+        return Elsewhere()
     wishes = [
         ConfigChanges(
             ConfigResource(each.resource_type, each.resource_name),
@@ -22,7 +25,7 @@ def handle(request: IncrementalAlterConfigsRequest, call: Call) -> Answer:
         )
         for each in request.resources
     ]
-    decision = call.broker.controller.incremental_alter_configs(wishes, validate_only=request.validate_only)
+    decision = controller.incremental_alter_configs(wishes, validate_only=request.validate_only)
     return when_committed(call, decision, WAITING_MS, _response)
 
 

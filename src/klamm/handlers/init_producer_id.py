@@ -4,9 +4,9 @@ Ids come in blocks of a thousand from the controller, so that most answers wait 
 transactional ids, which come with the transaction coordinator and are refused until then.
 """
 
-from klamm.broker.answer import Answer, Applied, Later, Reply
+from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
-from klamm.errors import ErrorCode, KafkaError
+from klamm.errors import ErrorCode
 from klamm.ids import NO_PRODUCER, Now
 from klamm.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -31,12 +31,11 @@ def handle(request: InitProducerIdRequest, call: Call) -> Answer:
     def then(now: Now, in_time: bool) -> InitProducerIdResponse:
         taken = ids.next_id()
         if taken is None:
-            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            code = ids.refusal or ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER, producer_epoch=-1)
         return InitProducerIdResponse(producer_id=taken, producer_epoch=0)
 
-    try:
-        offset = call.broker.take_producer_ids(call.now)
-    except KafkaError as error:
-        return Reply(InitProducerIdResponse(error_code=error.code, producer_id=NO_PRODUCER, producer_epoch=-1))
-    return Later(Applied(offset), call.now.monotonic_ms + MOST_WAITING_MS, then)
+    call.broker.take_producer_ids(call.now)
+    if ids.is_settled:
+        return Reply(then(call.now, True))
+    return Later(Changed([ids], lambda: ids.is_settled), call.now.monotonic_ms + MOST_WAITING_MS, then)

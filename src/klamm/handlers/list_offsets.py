@@ -4,6 +4,9 @@ Special timestamps: -1 latest (the high watermark, or the last stable offset for
 -3 the record with the largest timestamp, -4 earliest local, -5 last tiered, -6 earliest pending upload. Nothing is
 tiered here, so -4 is the earliest and -5 and -6 find nothing. A time later than every record finds nothing: offset -1,
 no error. A partition may be asked for once.
+
+A new leader may know less of what is committed than its predecessor told people. Until its watermark has passed the
+start of its epoch, an end it would have to take back is OFFSET_NOT_AVAILABLE (before version 5: LEADER_NOT_AVAILABLE).
 """
 
 from collections import Counter
@@ -29,6 +32,7 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 READ_COMMITTED = 1
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 FIRST_VERSION_WITH = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
@@ -81,6 +85,7 @@ def _found(partition: Partition, timestamp: int, read_committed: bool, version: 
     if version < FIRST_VERSION_WITH.get(timestamp, 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if timestamp == LATEST:
+        _check_end_is_known(partition, version)
         return end, -1, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1, log.epochs.epoch_at(log.start_offset)
@@ -90,5 +95,12 @@ def _found(partition: Partition, timestamp: int, read_committed: bool, version: 
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
     if found is None or found[0] >= end:
+        _check_end_is_known(partition, version)
         return -1, -1, -1
     return found
+
+
+def _check_end_is_known(partition: Partition, version: int) -> None:
+    if not partition.knows_its_watermark:
+        is_told = version >= FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_told else ErrorCode.LEADER_NOT_AVAILABLE)

@@ -4,6 +4,9 @@ acks=0 gets no answer at all; an error closes the connection, which is all such 
 this broker's log, acks=all for the high watermark. Up to version 12 topics have names, from 13 on ids. Batches travel
 untouched: what `records/batch.py` checks is the header and the checksum.
 
+Not the leader: the answer says who is (10+). With acks=all, too few in-sync replicas are NOT_ENOUGH_REPLICAS before the
+batch is in the log, and NOT_ENOUGH_REPLICAS_AFTER_APPEND if they became too few while it waited for the others.
+
 Left out: transactional batches (they come with the transaction coordinator) are refused.
 """
 
@@ -12,13 +15,16 @@ from collections.abc import Callable
 from klamm.broker.answer import Answer, Committed, Durable, Later, Reply, Silence
 from klamm.broker.call import Call
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import Now, Offset
+from klamm.handlers.leaders import current_leader, leader_endpoints
+from klamm.ids import NO_BROKER, BrokerId, Now, Offset
 from klamm.log.log import RefusedRecords
 from klamm.partition.partition import ALL, Partition
 from klamm.records.batch import ATTRIBUTES_AT, CODEC_BITS, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 from klamm.records.compression import Codec
 from klamm.wire.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -35,31 +41,42 @@ def handle(request: ProduceRequest, call: Call) -> Answer:
     if acks not in (ALL, 0, 1):
         return Reply(_refused(request, ErrorCode.INVALID_REQUIRED_ACKS))
     waiting: list[_Unsafe] = []
-    response = ProduceResponse(responses=[_append_topic(topic, acks, call, waiting) for topic in request.topic_data])
+    refused: list[PartitionProduceResponse] = []
+    topics = [_append_topic(topic, acks, call, waiting, refused) for topic in request.topic_data]
+    response = ProduceResponse(responses=topics)
     if acks == 0:
-        return Silence(close=_any_error(response))
+        return Silence(close=bool(refused))
     if not waiting:
+        if refused:
+            _name_leaders(response, call)
         return Reply(response)
     condition: type[Committed | Durable] = Durable if acks == 1 else Committed
     return Later(
         until=condition([(each.partition, each.end) for each in waiting]),
         deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
-        then=_when_known(response, waiting, condition),
+        then=_when_known(response, waiting, refused, condition, call),
     )
 
 
 class _Unsafe:
     """A batch in the log that is not yet as safe as its producer wants it."""
 
-    __slots__ = ("answer", "end", "partition")
+    __slots__ = ("answer", "end", "partition", "terms")
 
     def __init__(self, partition: Partition, end: Offset, answer: PartitionProduceResponse) -> None:
         self.partition = partition
         self.end = end
+        self.terms = partition.terms_ended
         self.answer = answer
 
 
-def _append_topic(topic: TopicProduceData, acks: int, call: Call, waiting: list[_Unsafe]) -> TopicProduceResponse:
+def _append_topic(
+    topic: TopicProduceData,
+    acks: int,
+    call: Call,
+    waiting: list[_Unsafe],
+    refused: list[PartitionProduceResponse],
+) -> TopicProduceResponse:
     partitions = call.broker.partitions
     now = call.now
     if call.version >= FIRST_VERSION_WITH_IDS:
@@ -73,10 +90,15 @@ def _append_topic(topic: TopicProduceData, acks: int, call: Call, waiting: list[
         index = data.index
         partition = found[index] if found is not None and 0 <= index < len(found) else None
         if partition is None:
-            error = missing if found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answers.append(_failed(index, error, None))
-            continue
-        answers.append(_append(partition, index, data.records, acks, now, waiting, call.version))
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is not None else missing
+            if current_leader(_name(topic, call), index, call.broker) != (-1, -1):
+                error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            answer = _failed(index, error, None)
+        else:
+            answer = _append(partition, index, data.records, acks, now, waiting, call.version)
+        answers.append(answer)
+        if answer.error_code:
+            refused.append(answer)
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
 
@@ -123,27 +145,61 @@ def _check_codec(records: memoryview) -> None:
 
 
 def _when_known(
-    response: ProduceResponse, waiting: list[_Unsafe], condition: type[Committed | Durable]
+    response: ProduceResponse,
+    waiting: list[_Unsafe],
+    refused: list[PartitionProduceResponse],
+    condition: type[Committed | Durable],
+    call: Call,
 ) -> Callable[[Now, bool], ProduceResponse]:
     def then(now: Now, in_time: bool) -> ProduceResponse:
         for each in waiting:
-            partition = each.partition
-            reached = partition.high_watermark if condition is Committed else partition.durable_end
-            if partition.deleted:
-                _fail(each.answer, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-            elif partition.failure is not None:
-                _fail(each.answer, ErrorCode.KAFKA_STORAGE_ERROR, partition.failure)
-            elif reached < each.end:
-                _fail(each.answer, ErrorCode.REQUEST_TIMED_OUT, None)
+            error = _error(each, condition)
+            if error:
+                each.answer.error_code = error
+                each.answer.error_message = each.partition.failure
+                each.answer.base_offset = -1
+                refused.append(each.answer)
+        if refused:
+            _name_leaders(response, call)
         return response
 
     return then
 
 
-def _fail(answer: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
-    answer.error_code = code
-    answer.error_message = message
-    answer.base_offset = -1
+def _error(unsafe: _Unsafe, condition: type[Committed | Durable]) -> ErrorCode:
+    """Whether the batch is as safe as its producer wants it, and why not."""
+    partition = unsafe.partition
+    reached = partition.high_watermark if condition is Committed else partition.durable_end
+    if partition.deleted:
+        return partition.why_gone
+    if partition.failure is not None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if partition.terms_ended != unsafe.terms:
+        # It may have been led by others since, and cut. Whoever leads now will say to the retry.
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if reached >= unsafe.end:
+        return ErrorCode.NONE
+    if condition is Committed and not partition.can_commit:
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return ErrorCode.REQUEST_TIMED_OUT
+
+
+def _name(topic: TopicProduceData | TopicProduceResponse, call: Call) -> str | bytes:
+    return topic.topic_id if call.version >= FIRST_VERSION_WITH_IDS else topic.name
+
+
+def _name_leaders(response: ProduceResponse, call: Call) -> None:
+    """To those who asked the wrong broker."""
+    leaders: dict[BrokerId, None] = {}
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                leader, epoch = current_leader(_name(topic, call), answer.index, call.broker)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+                if leader != NO_BROKER:
+                    leaders[leader] = None
+    if leaders:
+        response.node_endpoints = [NodeEndpoint(*each) for each in leader_endpoints(leaders, call.broker)]
 
 
 def _failed(index: int, code: ErrorCode, message: str | None) -> PartitionProduceResponse:
@@ -163,7 +219,3 @@ def _refused(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:
             for topic in request.topic_data
         ]
     )
-
-
-def _any_error(response: ProduceResponse) -> bool:
-    return any(answer.error_code for topic in response.responses for answer in topic.partition_responses)

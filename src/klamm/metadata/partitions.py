@@ -50,6 +50,28 @@ def changed_partition(old: PartitionState, record: PartitionChangeRecord) -> Par
     )
 
 
+def change_record(topic_id: Uuid, index: int, old: PartitionState, new: PartitionState) -> PartitionChangeRecord | None:
+    """The record that makes the old state the new one; None if they are the same."""
+    if new == old:
+        return None
+    assert new.partition_epoch == old.partition_epoch + 1, "every change is a new partition epoch"
+    assert new.leader_epoch - old.leader_epoch in (0, 1), "leader epochs go forward one by one"
+    assert new.leader == old.leader or new.leader_epoch > old.leader_epoch, "a new leader is a new leader epoch"
+    return PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=_if_new(new.isr, old.isr),
+        leader=new.leader if new.leader_epoch > old.leader_epoch else SAME_LEADER,
+        replicas=_if_new(new.replicas, old.replicas),
+        removing_replicas=_if_new(new.removing, old.removing),
+        adding_replicas=_if_new(new.adding, old.adding),
+        leader_recovery_state=int(new.recovering) if new.recovering != old.recovering else -1,
+        directories=list(new.directories) if new.directories != old.directories else None,
+        eligible_leader_replicas=_if_new(new.elr, old.elr),
+        last_known_elr=_if_new(new.last_known_elr, old.last_known_elr),
+    )
+
+
 def partition_record(topic_id: Uuid, index: int, state: PartitionState) -> PartitionRecord:
     """The record that makes this partition out of nothing."""
     return PartitionRecord(
@@ -67,6 +89,10 @@ def partition_record(topic_id: Uuid, index: int, state: PartitionState) -> Parti
         eligible_leader_replicas=list(state.elr) or None,
         last_known_elr=list(state.last_known_elr) or None,
     )
+
+
+def _if_new(new: tuple[BrokerId, ...], old: tuple[BrokerId, ...]) -> list[BrokerId] | None:
+    return None if new == old else list(new)
 
 
 def _or_old(new: list[BrokerId] | None, old: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:

@@ -1,35 +1,69 @@
 """From a frame to its handler, and from the handler's answer to the bytes of the reply.
 
+A request may also come from this very node, without a frame (`here`), or from a broker that passes on what a client
+asked of it (an Envelope): the request within is handled as if its client had come to us.
+
 What cannot be understood (an unknown API or version, a body that does not parse) closes the connection, as Kafka does.
 The exception is ApiVersions, which is how clients find out what is understood: an unknown version of it is answered in
 version 0 with UNSUPPORTED_VERSION and the list.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
-from klamm.broker.answer import Later, Reply, Silence
+from klamm.broker.answer import Answer, Elsewhere, Later, Reply, Silence
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
 from klamm.broker.waiting import Waiter
 from klamm.codec.compiler import decode_from
 from klamm.codec.primitives import Malformed
+from klamm.errors import ErrorCode
 from klamm.facts import Tell
 from klamm.handlers import TABLE, Handler, handler
 from klamm.ids import Now
 from klamm.node.facts import HandlerFailed, RequestNotUnderstood
-from klamm.wire.apis import API_BY_KEY, API_VERSIONS, request_type
+from klamm.node.peers import Then
+from klamm.wire.apis import (
+    ADD_RAFT_VOTER,
+    API_BY_KEY,
+    API_VERSIONS,
+    BEGIN_QUORUM_EPOCH,
+    END_QUORUM_EPOCH,
+    ENVELOPE,
+    FETCH_SNAPSHOT,
+    REMOVE_RAFT_VOTER,
+    VOTE,
+    request_type,
+)
 from klamm.wire.connection import Place, ServerConnection
+from klamm.wire.forwarded import ForwardedResponse
 from klamm.wire.frames import encoded_response
 from klamm.wire.headers import UnsupportedVersion, read_request_header
+from klamm.wire.messages.envelope import EnvelopeRequest
 
 ELEMENTS = 262_144
 """At most so many array elements in one request: each costs us far more memory than it costs the sender bytes."""
 
+OF_THE_QUORUM = frozenset(
+    {VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER}
+)
+"""After these the quorum may have something to say. (A Fetch of the metadata log says so itself.)"""
+
+FORWARDING_MS = 30_000.0
+"""How long a request is passed on that does not say how long its client waits."""
+
+LEAST_FORWARDING_MS = 1_000.0
+THIS_NODE = 0
+"""In the place of a connection, for what this node asks of itself."""
+
+Forward: TypeAlias = Callable[[memoryview, ServerConnection, Place, float, Now], None]
+
 
 class Dispatch:
-    def __init__(self, broker: Broker, touch: Callable[[ServerConnection], None], tell: Tell) -> None:
+    def __init__(self, broker: Broker, touch: Callable[[ServerConnection], None], forward: Forward, tell: Tell) -> None:
         self._broker = broker
         self._touch = touch
+        self._forward = forward
         self._tell = tell
         self._handlers: dict[int, Handler] = {}
 
@@ -48,7 +82,11 @@ class Dispatch:
             return False
         handle = self._handlers.get(key)
         if handle is None:
+            if key == ENVELOPE:
+                return self._envelope(connection, request, header.correlation_id, now)
             handle = self._handlers[key] = handler(key)
+        if key in OF_THE_QUORUM:
+            self._broker.quorum_touched = True
         call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
         try:
             answer = handle(request, call)
@@ -59,13 +97,86 @@ class Dispatch:
         except AssertionError:
             raise
         except Exception:
-            self._failed(connection, key, version)
+            self._failed(connection.peer, key, version)
             return False
         if answer.__class__ is Later:
             self._wait(connection, answer, Place(key, version, header.correlation_id))
             return True
+        if answer.__class__ is Elsewhere:
+            patience_ms = max(getattr(request, "timeout_ms", FORWARDING_MS), LEAST_FORWARDING_MS)
+            place = Place(key, version, header.correlation_id)
+            self._forward(frame, connection, place, now.monotonic_ms + patience_ms, now)
+            return True
         assert isinstance(answer, Silence)
         return not answer.close
+
+    def here(self, api: int, version: int, request: object, deadline_ms: float, then: Then, now: Now) -> None:
+        """This node asks itself. `then` hears None where another node would have to be asked."""
+        answer = self._handled(api, version, request, Call(self._broker, version, "", THIS_NODE, "this node", now))
+        if isinstance(answer, Later):
+            later = answer
+
+            def deliver(now: Now, in_time: bool) -> None:
+                then(later.then(now, in_time), now)
+
+            self._broker.waiting.add(Waiter(later, THIS_NODE, deliver), min(later.deadline_ms, deadline_ms))
+        else:
+            then(answer.response if isinstance(answer, Reply) else None, now)
+
+    def _handled(self, api: int, version: int, request: object, call: Call) -> Answer:
+        """A handler's answer; silence if it failed, which is our mistake."""
+        if api in OF_THE_QUORUM:
+            self._broker.quorum_touched = True
+        try:
+            return handler(api)(request, call)
+        except AssertionError:
+            raise
+        except Exception:
+            self._failed(call.peer, api, version)
+            return Silence()
+
+    def _envelope(self, connection: ServerConnection, envelope: EnvelopeRequest, correlation_id: int, now: Now) -> bool:
+        """A request that another broker got and passes on. The answer within is what its client would have got."""
+        outer = Place(ENVELOPE, 0, correlation_id)
+        connection.wait(outer)
+
+        def send(response: ForwardedResponse) -> None:
+            connection.ready(outer, encoded_response(API_BY_KEY[ENVELOPE], 0, correlation_id, response))
+            self._touch(connection)
+
+        if self._broker.controller is None:
+            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER))
+            return True
+        try:
+            frame = memoryview(envelope.request_data)
+            header, position = read_request_header(frame)
+            api, version = API_BY_KEY[header.api_key], header.api_version
+            if header.api_key not in TABLE or not api.serves(version):
+                raise UnsupportedVersion(header)
+            request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
+        except (UnsupportedVersion, Malformed, KeyError) as error:
+            self._tell(RequestNotUnderstood(connection.peer, str(error)))
+            return False
+        call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
+
+        def wrapped(response: object) -> ForwardedResponse:
+            pieces = encoded_response(api, version, header.correlation_id, response)
+            data = b"".join(map(bytes, pieces))[4:]
+            return ForwardedResponse(response_data=data, metadata_offset=self._broker.image.offset)
+
+        answer = self._handled(api.key, version, request, call)
+        if isinstance(answer, Reply):
+            send(wrapped(answer.response))
+        elif isinstance(answer, Later):
+            later = answer
+
+            def deliver(now: Now, in_time: bool) -> None:
+                send(wrapped(later.then(now, in_time)))
+
+            self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
+        else:
+            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER))
+        return True
 
     def _wait(self, connection: ServerConnection, later: Later, place: Place) -> None:
         def deliver(now: Now, in_time: bool) -> None:
@@ -75,7 +186,7 @@ class Dispatch:
             except AssertionError:
                 raise
             except Exception:
-                self._failed(connection, place.api, place.version)
+                self._failed(connection.peer, place.api, place.version)
                 connection.closing = True
             else:
                 connection.ready(place, pieces)
@@ -84,11 +195,11 @@ class Dispatch:
         connection.wait(place)
         self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
 
-    def _failed(self, connection: ServerConnection, key: int, version: int) -> None:
+    def _failed(self, peer: str, key: int, version: int) -> None:
         """A mistake of ours. The client's connection ends, everybody else goes on, and a person can read about it."""
         from traceback import format_exc
 
-        self._tell(HandlerFailed(connection.peer, f"{TABLE[key]} version {version}", format_exc()))
+        self._tell(HandlerFailed(peer, f"{TABLE[key]} version {version}", format_exc()))
 
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header

@@ -8,6 +8,16 @@ from klamm.log.files import File
 
 
 @dataclass(slots=True)
+class Dial:
+    """Connect to this address and say `Opened` or `Refused`. The number, which is ours and negative, names the
+    connection from now on."""
+
+    connection: int
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
 class Send:
     """Send these pieces in this order: buffers, or regions of files (which keep their file open until sent)."""
 
@@ -52,4 +62,14 @@ class Wake:
     at_ms: float
 
 
-Effect: TypeAlias = Send | Pause | Resume | Close | Flush | Wake
+@dataclass(slots=True)
+class Serve:
+    """From now on clients are answered: say so to whoever waits for it."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """Nothing keeps this node any more: close everything and end."""
+
+
+Effect: TypeAlias = Dial | Send | Pause | Resume | Close | Flush | Wake | Serve | Stop

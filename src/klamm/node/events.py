@@ -10,10 +10,18 @@ from typing import TypeAlias
 
 @dataclass(slots=True)
 class Opened:
-    """A client connected."""
+    """Somebody connected to us, or a connection that we dialled (its number is negative) is there."""
 
     connection: int
     peer: str
+
+
+@dataclass(slots=True)
+class Refused:
+    """A connection that we dialled did not come about. `nobody_listens`: the machine is there, the process is not."""
+
+    connection: int
+    nobody_listens: bool
 
 
 @dataclass(slots=True)
@@ -51,4 +59,4 @@ class Woke:
     """The moment asked for by the last `Wake` has come (or passed)."""
 
 
-Event: TypeAlias = Opened | Received | Drained | Closed | Flushed | Woke
+Event: TypeAlias = Opened | Refused | Received | Drained | Closed | Flushed | Woke

@@ -16,6 +16,59 @@ class RequestNotUnderstood(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerNotUnderstood(Fact):
+    level = "warning"
+    node_id: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"closed the connection to node {self.node_id}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Registered(Fact):
+    broker_epoch: int
+
+    def __str__(self) -> str:
+        return f"registered with the controller, broker epoch {self.broker_epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRefused(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the controller refuses this broker: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Serving(Fact):
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} is counted on by the controller"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerChanged(Fact):
+    node_id: int
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"the controller is node {self.node_id}, epoch {self.epoch}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone(Fact):
+    level = "warning"
+    node_id: int
+
+    def __str__(self) -> str:
+        return f"node {self.node_id} is gone: its connection broke, and nobody listens there any more"
+
+
+@dataclass(frozen=True, slots=True)
 class HandlerFailed(Fact):
     """A mistake of ours: a request that should have been answered was not. The traceback belongs in a bug report."""
 

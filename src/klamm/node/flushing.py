@@ -57,7 +57,7 @@ class Flushing:
         self._token += 1
         return Flush(self._token, files)
 
-    def done(self, token: int, error: str | None) -> None:
+    def done(self, token: int, error: str | None, now: Now) -> None:
         assert self._under_way and token == self._token
         self._under_way = False
         for wish in self._wishes:
@@ -65,7 +65,7 @@ class Flushing:
         partitions, self._partitions = self._partitions, []
         metadata_end, self._metadata_end = self._metadata_end, None
         if error is not None:
-            self._failed(error, partitions, metadata_end is not None)
+            self._failed(error, partitions, metadata_end is not None, now)
             return
         if metadata_end is not None:
             self._metadata.flushed(metadata_end)
@@ -78,9 +78,9 @@ class Flushing:
     def next_due_ms(self) -> float | None:
         return None if self._under_way else self._broker.next_flush_due_ms()
 
-    def _failed(self, error: str, partitions: list[tuple[Partition, Log, Offset]], metadata: bool) -> None:
+    def _failed(self, error: str, partitions: list[tuple[Partition, Log, Offset]], metadata: bool, now: Now) -> None:
         self._tell(FlushFailed(error))
         for partition, _, _ in partitions:
             self._broker.fail(partition, error)
         if metadata:
-            self._metadata.fail(error)
+            self._metadata.fail(error, now)

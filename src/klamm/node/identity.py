@@ -3,6 +3,8 @@
 A directory of another node, or of another cluster, is not opened: its logs would be taken for ours.
 """
 
+from collections.abc import Iterable
+from hashlib import sha256
 from random import Random
 from typing import NamedTuple
 
@@ -21,10 +23,16 @@ class Identity(NamedTuple):
     is_new: bool
 
 
-def identity_of(files: Files, node_id: BrokerId, random: Random) -> Identity:
-    """What the directory says it is. A new directory becomes a new cluster's."""
+def common_cluster_id(voters: Iterable[tuple[int, str, int]]) -> str:
+    """The same for all nodes that were given the same quorum, so that a new cluster agrees on one without a word."""
+    text = ",".join(f"{number}@{host}:{port}" for number, host, port in sorted(voters))
+    return uuid_text(Uuid(sha256(text.encode()).digest()[:16]))
+
+
+def identity_of(files: Files, node_id: BrokerId, random: Random, cluster_id: str | None = None) -> Identity:
+    """What the directory says it is. A new directory becomes the given cluster's, or a new one's."""
     if not files.exists(checkpoint.META_PROPERTIES):
-        identity = Identity(uuid_text(drawn_uuid(random)), drawn_uuid(random), is_new=True)
+        identity = Identity(cluster_id or uuid_text(drawn_uuid(random)), drawn_uuid(random), is_new=True)
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity
@@ -41,6 +49,10 @@ def identity_of(files: Files, node_id: BrokerId, random: Random) -> Identity:
         raise WrongDirectory(
             f"it belongs to node {found['node.id']}, and this is node {node_id}; "
             f"choose another with --dir, or start as --id {found['node.id']}"
+        )
+    if cluster_id is not None and found["cluster.id"] != cluster_id:
+        raise WrongDirectory(
+            f"it belongs to cluster {found['cluster.id']}, and this is cluster {cluster_id}; choose another with --dir"
         )
     return Identity(found["cluster.id"], directory_id, is_new=False)
 

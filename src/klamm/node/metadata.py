@@ -1,103 +1,245 @@
 """The cluster's metadata at this node: the quorum's log, the controller that writes it, the image that follows it.
 
-A wish becomes a decision of the controller, its records are proposed to the quorum and replayed by the controller at
-once (it decides on what is not committed yet); when they are committed, the broker's image takes them in and whoever
-waited for that is answered.
+Every node takes part in the quorum, as a voter or as an observer, and follows what is committed into the broker's
+image. Where the quorum's leader is, the controller is: it begins with the committed image when everything an earlier
+leader left is committed, and is thrown away when the leadership is lost. A wish becomes a decision of the controller,
+its records are proposed and replayed by the controller at once (it decides on what is not committed yet); when they
+are committed, the image takes them in and whoever waited for that is answered.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from klamm.broker.broker import Broker
 from klamm.broker.housekeeping import METADATA
-from klamm.controller import features
-from klamm.controller.brokers import BrokerHeartbeat, BrokerRegistration
+from klamm.codec.primitives import Malformed
 from klamm.controller.controller import Controller
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
-from klamm.ids import Now, Offset, Uuid, drawn_uuid
+from klamm.handlers.quorum_messages import reply_from_wire, to_wire
+from klamm.ids import NO_BROKER, BrokerId, Epoch, Now, Offset
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
-from klamm.metadata.delta import Delta
-from klamm.metadata.image import EMPTY, Endpoint
+from klamm.machine import Decision
+from klamm.metadata.delta import Changes, Delta
+from klamm.metadata.difference import changes_between
+from klamm.metadata.image import EMPTY, Image
 from klamm.metadata.records import MetadataRecord
+from klamm.metadata.snapshot import records_of
 from klamm.node.facts import MetadataFailed
 from klamm.node.identity import Identity
+from klamm.node.peers import Peer, Peers, Purpose
+from klamm.quorum.identity import NodeIdentity
+from klamm.quorum.messages import Outgoing, QuorumFetch, SnapshotFetch
 from klamm.quorum.raft import Raft
+from klamm.quorum.voters import Voters
 
 
 class Metadata:
-    def __init__(self, broker: Broker, files: Files, random: Random, tell: Tell) -> None:
+    def __init__(self, broker: Broker, files: Files, random: Random, peers: Peers, tell: Tell) -> None:
         self._broker = broker
         self._files = files
         self._random = random
+        self._peers = peers
         self._tell = tell
         self._raft: Raft
-        self._controller: Controller
+        self._controller: Controller | None = None
+        self._controller_epoch = -1
         self._wanted: tuple[list[File], Offset] | None = None
         self._failure: str | None = None
+        self._seen: object = None
+        self._leadership: tuple[BrokerId, Epoch] = (NO_BROKER, -1)
         self.is_busy = False
-        """Whether the quorum has something to flush or to apply."""
+        """Whether the quorum may have something to do."""
+        self.on_controller_changed: Callable[[Now], None] = lambda now: None
+        self.on_followed: Callable[[Now], None] = lambda now: None
 
-    def start(self, identity: Identity, endpoint: Endpoint, previous_broker_epoch: int, now: Now) -> None:
-        """Replay the log, register this broker's new life, and be counted on. Nobody waits yet: flushes are done
-        here."""
+    def start(self, identity: Identity, voters: Voters, *, clean: bool, now: Now) -> None:
+        """Take part in the quorum. Nobody is served yet: flushes are done here."""
         broker = self._broker
-        clean = previous_broker_epoch >= 0
         recovery_point = broker.partitions.checkpointed(checkpoint.RECOVERY_POINTS).get(METADATA, 0)
-        self._raft = Raft.open(
+        self._raft = broker.quorum = Raft.open(
             broker.config,
-            identity.directory_id,
+            NodeIdentity(broker.node_id, identity.directory_id, identity.cluster_id),
+            voters,
             self._files,
+            self._random,
             now,
             clean=clean,
             recovery_point=recovery_point,
+            is_voter_role=broker.config.is_controller,
             tell=self._tell,
         )
-        self._raft.start(now)
+        broker.cluster_id = identity.cluster_id
         broker.image = EMPTY
-        self._catch_up()
-        self._controller = Controller(broker.config, identity.cluster_id, self._random, broker.image)
-        broker.controller = self._controller
         broker.propose = self.propose
         broker.metadata_recovery_point = lambda: self._raft.log.recovery_point
-        first_records = self._controller.activate().records
-        if first_records:
-            self.propose(first_records, now)
-            self._catch_up()
-        self._register(identity, endpoint, previous_broker_epoch, now)
+        self._raft.start(now)
+        self.is_busy = True
+
+    def controller_peer(self) -> Peer | None:
+        """Where the active controller is, as far as we know."""
+        leader_id = self._raft.leader_id
+        if leader_id == NO_BROKER or (leader_id == self._broker.node_id and self._controller is None):
+            return None
+        address = self._raft.address_of(leader_id)
+        return None if address is None else Peer(leader_id, *address)
+
+    # Deciding.
 
     def propose(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
         """Have these records committed, all or none; the offset at which they are true."""
         if self._failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
+        if self._controller is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
         try:
             offset = self._raft.propose(records, now)
         except DiskFailed as error:
             if self._raft.log.failed is not None:
-                self.fail(str(error))
+                self.fail(str(error), now)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {error}") from error
         self.is_busy = True
         for record in records:
             self._controller.replay(record)
         return offset
 
-    def apply_committed(self, now: Now) -> None:
-        """Take what was committed into the broker's image. Part of settling."""
+    def _carry_out(self, decision: Decision[MetadataRecord, None], now: Now) -> None:
+        """A decision that nobody waits for."""
+        if decision.records:
+            try:
+                self.propose(decision.records, now)
+            except KafkaError as error:
+                # Somebody else decides it, or this node does when it is leader once more.
+                self._tell(MetadataFailed(error.message or error.code.name))
+
+    # What happens.
+
+    def tick(self, now: Now) -> None:
+        due_ms = self._raft.next_deadline_ms
+        if due_ms is not None and due_ms <= now.monotonic_ms:
+            self._raft.tick(now)
+            self.is_busy = True
+        controller = self._controller
+        if controller is not None:
+            due_ms = controller.next_deadline_ms
+            if due_ms is not None and due_ms <= now.monotonic_ms:
+                self._carry_out(controller.tick(now), now)
+
+    def next_deadline_ms(self) -> float | None:
+        due = [self._raft.next_deadline_ms]
+        if self._controller is not None:
+            due.append(self._controller.next_deadline_ms)
+        return min((each for each in due if each is not None), default=None)
+
+    def node_is_gone(self, node_id: BrokerId, now: Now) -> None:
+        """Its process is dead: nobody has to wait for a timeout."""
+        self._raft.node_is_gone(node_id, now)
+        self.is_busy = True
+        if self._controller is not None:
+            self._carry_out(self._controller.broker_is_gone(node_id, now), now)
+
+    def settle(self, now: Now) -> None:
+        """Send, apply and flush what the quorum wants. Part of settling."""
+        self.is_busy = self._broker.quorum_touched = False
+        raft = self._raft
         while True:
-            ready = self._raft.ready()
+            ready = raft.ready()
+            if ready.checkpoint:
+                # The log was cut below what the checkpoint on disk may say, and recovery believes that.
+                self._broker.housekeeping.checkpoint_now()
             if ready.flush is not None:
                 self._wanted = (ready.flush.files, ready.flush.up_to)
-            if not ready.committed:
-                self.is_busy = False
-                return
-            delta = Delta(self._broker.image)
-            for batch in ready.committed:
-                for record in batch.records:
-                    delta.replay(record)
-            last = ready.committed[-1]
-            image, changes = delta.finished(last.last_offset, last.epoch)
-            self._broker.follow(image, changes, now)
+            for outgoing in ready.requests:
+                self._send(outgoing, now)
+            if not ready:
+                break
+            if ready.snapshot is not None:
+                self._load(ready.snapshot.records, ready.snapshot.offset, ready.snapshot.epoch, now)
+            if ready.committed:
+                delta = Delta(self._broker.image)
+                for batch in ready.committed:
+                    for record in batch.records:
+                        delta.replay(record)
+                last = ready.committed[-1]
+                self._follow(*delta.finished(last.last_offset, last.epoch), now)
+        self._follow_leadership(now)
+        if raft.position != self._seen:
+            leadership = (raft.leader_id, raft.epoch)
+            self._seen = raft.position
+            self._broker.waiting.changed(raft)
+            if leadership != self._leadership:
+                self._leadership = leadership
+                self.on_controller_changed(now)
+
+    def _follow(self, image: Image, changes: Changes, now: Now) -> None:
+        self._broker.follow(image, changes, now)
+        self.take_snapshot(now)
+        if changes.brokers_changed:
+            self._watch_brokers(now)
+        self.on_followed(now)
+
+    def _load(self, records: Iterable[MetadataRecord], offset: Offset, epoch: int, now: Now) -> None:
+        """A snapshot in the place of all that was before: what is not in it is gone."""
+        delta = Delta(EMPTY)
+        for record in records:
+            delta.replay(record)
+        image, _ = delta.finished(offset, epoch)
+        self._follow(image, changes_between(self._broker.image, image), now)
+
+    def _send(self, outgoing: Outgoing, now: Now) -> None:
+        api, version, request = to_wire(outgoing)
+        is_fetch = isinstance(outgoing.request, QuorumFetch | SnapshotFetch)
+        purpose = Purpose.METADATA if is_fetch else Purpose.VOTE
+        peer = Peer(outgoing.to, outgoing.host, outgoing.port)
+
+        def then(answer: object, now: Now) -> None:
+            self.is_busy = True
+            try:
+                reply = None if answer is None else reply_from_wire(outgoing, answer)
+            except (KafkaError, Malformed):
+                reply = None
+            if reply is None:
+                self._raft.lost(outgoing, now)
+            else:
+                self._raft.heard(outgoing, reply, now)
+
+        self._peers.ask(peer, purpose, api, version, request, outgoing.timeout_ms, then, now)
+
+    # Leading.
+
+    def _follow_leadership(self, now: Now) -> None:
+        raft = self._raft
+        if self._failure is not None and len(raft.voters) == 1:
+            # Nobody else will ever lead: this controller stays, to say why it decides nothing.
+            return
+        if self._controller is not None and (not raft.is_leader or raft.epoch != self._controller_epoch):
+            self._controller = self._broker.controller = None
+            self._peers.watch((), now)
+            self._broker.waiting.nothing_applies_any_more()
+        if self._controller is None and raft.is_active_leader and self._broker.image.offset >= raft.high_watermark - 1:
+            broker = self._broker
+            self._controller = Controller(broker.config, broker.cluster_id, self._random, broker.image, now)
+            self._controller_epoch = raft.epoch
+            broker.controller = self._controller
+            self._watch_brokers(now)
+            self._carry_out(self._controller.activate(now), now)
+            self.on_controller_changed(now)
+
+    def _watch_brokers(self, now: Now) -> None:
+        """The controller keeps a connection to every broker it counts on, to notice at once when a process dies."""
+        if self._controller is not None:
+            watched = [
+                Peer(broker.broker_id, endpoint.host, endpoint.port)
+                for broker, endpoint in self._broker.known_brokers()
+            ]
+            self._peers.watch(watched, now)
+
+    def resign(self, now: Now) -> None:
+        """Before this node stops: another one shall lead, and need not find out by itself."""
+        if self._raft.is_leader:
+            self._raft.resign(now)
+            self.is_busy = True
 
     # The disk.
 
@@ -109,13 +251,20 @@ class Metadata:
         self._raft.flushed(up_to)
         self.is_busy = True
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, now: Now) -> None:
         """The metadata log broke a promise: nothing more is decided here until a restart recovers it."""
         self._failure = f"The metadata log is offline: {reason}"
         self._raft.flush_failed(reason)
         self._tell(MetadataFailed(reason))
-        self._broker.producer_ids.forget_granted()
+        self.is_busy = True
         self._broker.waiting.nothing_applies_any_more()
+
+    def take_snapshot(self, now: Now) -> None:
+        """Write the image down if it is time, so that the log before it can go."""
+        if not self._raft.wants_snapshot(now):
+            return
+        image = self._broker.image
+        self._raft.take_snapshot(records_of(image), image.offset, image.epoch, now)
 
     def close(self) -> bool:
         """After the last step: what was proposed is flushed, whether or not somebody waited for it. Whether it was."""
@@ -123,47 +272,6 @@ class Metadata:
             try:
                 self._raft.close_cleanly()
             except DiskFailed as error:
-                self.fail(str(error))
+                self._failure = str(error)
+                self._tell(MetadataFailed(str(error)))
         return self._failure is None
-
-    # Starting.
-
-    def _catch_up(self) -> None:
-        """Flush, commit and apply until nothing is left; only before anybody is served."""
-        broker = self._broker
-        delta = Delta(broker.image)
-        last = None
-        while ready := self._raft.ready():
-            if ready.flush is not None:
-                self._files.flush(ready.flush.files)
-                self._raft.flushed(ready.flush.up_to)
-            for batch in ready.committed:
-                for record in batch.records:
-                    delta.replay(record)
-                last = batch
-        if last is not None:
-            broker.image, _ = delta.finished(last.last_offset, last.epoch)
-
-    def _register(self, identity: Identity, endpoint: Endpoint, previous_broker_epoch: int, now: Now) -> None:
-        broker = self._broker
-        registration = BrokerRegistration(
-            broker_id=broker.node_id,
-            incarnation_id=self._incarnation(),
-            cluster_id=identity.cluster_id,
-            endpoints=[endpoint],
-            directories=[identity.directory_id],
-            features=features.SUPPORTED,
-            rack=broker.config.rack,
-            previous_broker_epoch=previous_broker_epoch,
-        )
-        decision = self._controller.register_broker(registration, self._raft.log.end_offset)
-        self.propose(decision.records, now)
-        self._catch_up()
-        beat = BrokerHeartbeat(broker.node_id, decision.response.broker_epoch, broker.image.offset)
-        unfencing = self._controller.heartbeat(beat).records
-        if unfencing:
-            self.propose(unfencing, now)
-            self._catch_up()
-
-    def _incarnation(self) -> Uuid:
-        return drawn_uuid(self._random)

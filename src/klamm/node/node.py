@@ -15,13 +15,29 @@ from klamm.ids import Now
 from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
 from klamm.node.chores import Chores
-from klamm.node.dispatch import Dispatch
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
+from klamm.node.cluster import Cluster
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
 from klamm.node.flushing import Flushing
 from klamm.node.identity import identity_of, taken_clean_shutdown
-from klamm.node.metadata import Metadata
-from klamm.wire.apis import API_VERSIONS, FETCH, FIND_COORDINATOR, INIT_PRODUCER_ID, LIST_OFFSETS, PRODUCE
+from klamm.wire.apis import (
+    ALLOCATE_PRODUCER_IDS,
+    ALTER_PARTITION,
+    API_VERSIONS,
+    BEGIN_QUORUM_EPOCH,
+    BROKER_HEARTBEAT,
+    BROKER_REGISTRATION,
+    DESCRIBE_QUORUM,
+    END_QUORUM_EPOCH,
+    ENVELOPE,
+    FETCH,
+    FETCH_SNAPSHOT,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    PRODUCE,
+    VOTE,
+)
 from klamm.wire.connection import ServerConnection
 
 MOST_OUTGOING_BYTES = 256 << 10
@@ -32,26 +48,47 @@ COST = {PRODUCE: 1, FETCH: 2, LIST_OFFSETS: 5, FIND_COORDINATOR: 1, API_VERSIONS
 """What requests count for, by the low byte of their key. Those not named here may take milliseconds: one a step, then
 others have their turn."""
 
+OF_NODES = frozenset(
+    {
+        FETCH,
+        API_VERSIONS,
+        VOTE,
+        BEGIN_QUORUM_EPOCH,
+        END_QUORUM_EPOCH,
+        DESCRIBE_QUORUM,
+        ALTER_PARTITION,
+        ENVELOPE,
+        FETCH_SNAPSHOT,
+        BROKER_REGISTRATION,
+        BROKER_HEARTBEAT,
+        ALLOCATE_PRODUCER_IDS,
+    }
+)
+"""What nodes ask of one another is answered from the beginning; clients wait until this broker is counted on."""
+
 MOST_WAITING = 1_000
 """So many requests of one connection may wait at once (librdkafka pipelines without a limit of its own)."""
 
 
 class Node:
-    def __init__(self, broker: Broker, metadata: Metadata, files: Files, random: Random, tell: Tell) -> None:
+    def __init__(self, broker: Broker, files: Files, random: Random, cluster_id: str | None, tell: Tell) -> None:
         self.broker = broker
-        self.metadata = metadata
         self._files = files
         self._random = random
+        self._cluster_id = cluster_id
         self.chores = Chores(tell)
         self._tell = tell
         self._connections: dict[int, ServerConnection] = {}
         self._touched: list[ServerConnection] = []
-        self._dispatch = Dispatch(broker, self._touch, tell)
-        self._flushing = Flushing(broker, metadata, tell)
+        self.cluster = Cluster(broker, files, random, self._touch, tell)
+        self._dispatch = self.cluster.dispatch
+        self._flushing = Flushing(broker, self.cluster.metadata, tell)
         self._effects: list[Effect] = []
         self._wake_ms: float | None = None
+        self._is_serving = False
         self._on: dict[type, Callable[[Any, Now], None]] = {
             Opened: self._opened,
+            Refused: self._refused,
             Received: self._received,
             Drained: self._drained,
             Closed: self._closed,
@@ -60,31 +97,50 @@ class Node:
         }
 
     def start(self, endpoint: Endpoint, now: Now) -> list[Effect]:
-        """Open what the disk holds, take up our roles, and be reached at this endpoint. Nobody waits yet, so flushes
-        are done at once."""
-        identity = identity_of(self._files, self.broker.node_id, self._random)
+        """Open what the disk holds, and take our place in the cluster, to be reached at this endpoint. Nobody waits
+        yet, so flushes are done at once: a node alone serves when this returns."""
+        identity = identity_of(self._files, self.broker.node_id, self._random, self._cluster_id)
         previous_broker_epoch = taken_clean_shutdown(self._files)
-        self.metadata.start(identity, endpoint, previous_broker_epoch, now)
-        self.broker.open(identity.cluster_id, now, clean=previous_broker_epoch >= 0)
+        self.cluster.start(identity, endpoint, previous_broker_epoch, now)
         for chore in self.broker.housekeeping.chores():
             self.chores.add(chore.run, chore.interval_ms, now)
-        return self._settled(now)
+        effects = self._settled(now)
+        while flush := next((effect for effect in effects if isinstance(effect, Flush)), None):
+            effects.remove(flush)
+            self._files.flush(flush.files)
+            self._flushing.done(flush.token, None, now)
+            effects += self._settled(now)
+        return effects
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         self._on[event.__class__](event, now)
         return self._settled(now)
 
+    def begin_to_stop(self, now: Now) -> list[Effect]:
+        """Hand over what we lead. The effect `Stop` says when that is done, or not worth waiting for any longer."""
+        self.cluster.begin_to_stop(now)
+        return self._settled(now)
+
     def stop(self) -> bool:
         """Everything flushed, checkpointed, and the marker that says so written last; whether the end was clean."""
         clean = self.broker.close()
-        return self.metadata.close() and clean and self.broker.note_clean_shutdown()
+        return self.cluster.metadata.close() and clean and self.cluster.note_clean_shutdown()
 
     # Events.
 
     def _opened(self, event: Opened, now: Now) -> None:
-        self._connections[event.connection] = ServerConnection(event.connection, event.peer)
+        if event.connection < 0:
+            self.cluster.opened(event.connection)
+        else:
+            self._connections[event.connection] = ServerConnection(event.connection, event.peer)
+
+    def _refused(self, event: Refused, now: Now) -> None:
+        self.cluster.refused(event.connection, event.nobody_listens, now)
 
     def _received(self, event: Received, now: Now) -> None:
+        if event.connection < 0:
+            self.cluster.received(event.connection, event.frames, now)
+            return
         connection = self._connections[event.connection]
         request = self._dispatch.request
         left = len(event.frames)
@@ -94,6 +150,7 @@ class Node:
                 cost >= MOST_COST
                 or connection.outgoing_bytes + connection.queued_bytes > MOST_OUTGOING_BYTES
                 or len(connection.queue) >= MOST_WAITING
+                or (not self._is_serving and frame[1] not in OF_NODES)
             ):
                 self._pause(connection, left)
                 return
@@ -111,42 +168,55 @@ class Node:
             self._touch(connection)
 
     def _closed(self, event: Closed, now: Now) -> None:
-        if self._connections.pop(event.connection, None) is not None:
+        if event.connection < 0:
+            self.cluster.closed(event.connection, now)
+        elif self._connections.pop(event.connection, None) is not None:
             self.broker.waiting.connection_closed(event.connection)
 
     def _flushed(self, event: Flushed, now: Now) -> None:
-        self._flushing.done(event.token, event.error)
+        self._flushing.done(event.token, event.error, now)
 
     def _woke(self, event: Woke, now: Now) -> None:
         self._wake_ms = None
         self.broker.waiting.expire(now)
+        self.cluster.tick(now)
         self.chores.run_slice(now)
 
     # Settling.
 
     def _settled(self, now: Now) -> list[Effect]:
-        broker = self.broker
+        broker, cluster = self.broker, self.cluster
         flush: Flush | None = None
         while True:
             if broker.grown:
                 broker.settle_grown(now)
-            if self.metadata.is_busy:
-                self.metadata.apply_committed(now)
+            if cluster.is_busy or broker.quorum_touched or broker.replication.is_busy:
+                cluster.settle(now)
             released = broker.waiting.take_released()
             for waiter, in_time in released:
                 waiter.deliver(now, in_time)
             if released:
                 continue
             flush = flush or self._flushing.next_flush(now)
-            if not broker.grown:
+            if not broker.grown and not cluster.is_busy:
                 break
         effects, self._effects = self._effects, []
+        if cluster.has_effects:
+            effects += cluster.take_effects()
+            self._serve_when_ready(effects)
         if self._touched:
             self._send(effects)
         if flush is not None:
             effects.append(flush)
         self._set_alarm(effects)
         return effects
+
+    def _serve_when_ready(self, effects: list[Effect]) -> None:
+        if self.cluster.is_serving and not self._is_serving:
+            self._is_serving = True
+            effects.append(Serve())
+            for connection in self._connections.values():
+                self._touch(connection)
 
     def _send(self, effects: list[Effect]) -> None:
         touched, self._touched = self._touched, []
@@ -165,7 +235,7 @@ class Node:
 
     def _set_alarm(self, effects: list[Effect]) -> None:
         wake_ms = self.broker.waiting.next_deadline_ms()
-        for due_ms in (self.chores.next_due_ms, self._flushing.next_due_ms()):
+        for due_ms in (self.chores.next_due_ms, self._flushing.next_due_ms(), self.cluster.next_due_ms):
             if due_ms is not None and (wake_ms is None or due_ms < wake_ms):
                 wake_ms = due_ms
         if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):
@@ -173,7 +243,11 @@ class Node:
             effects.append(Wake(wake_ms))
 
     def _has_room(self, connection: ServerConnection) -> bool:
-        return len(connection.queue) < MOST_WAITING // 2 and connection.queued_bytes <= MOST_OUTGOING_BYTES
+        return (
+            self._is_serving
+            and len(connection.queue) < MOST_WAITING // 2
+            and connection.queued_bytes <= MOST_OUTGOING_BYTES
+        )
 
     def _pause(self, connection: ServerConnection, left: int) -> None:
         connection.paused = True

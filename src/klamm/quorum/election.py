@@ -27,6 +27,11 @@ class Election:
     voted_directory_id: Uuid = ZERO_UUID
 
 
+def remembers(files: Files, directory: str) -> bool:
+    """Whether this node ever took note of an epoch."""
+    return files.exists(f"{directory}/{FILE_NAME}")
+
+
 def read_election(files: Files, directory: str) -> Election:
     """What this node last promised; an election of epoch 0 if it never did."""
     path = f"{directory}/{FILE_NAME}"

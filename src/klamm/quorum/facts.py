@@ -14,3 +14,77 @@ class LeaderElected(Fact):
 
     def __str__(self) -> str:
         return f"node {self.leader_id} leads the metadata quorum in epoch {self.epoch}, from offset {self.start_offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderFollowed(Fact):
+    leader_id: BrokerId
+    epoch: Epoch
+
+    def __str__(self) -> str:
+        return f"node {self.leader_id} leads the metadata quorum in epoch {self.epoch}, and this node follows it"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionBegun(Fact):
+    epoch: Epoch
+    reason: str
+
+    def __str__(self) -> str:
+        return f"asking whether this node may lead the metadata quorum after epoch {self.epoch}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderResigned(Fact):
+    level = "warning"
+    epoch: Epoch
+    reason: str
+
+    def __str__(self) -> str:
+        return f"no longer leading the metadata quorum in epoch {self.epoch}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class VotersChanged(Fact):
+    voters: tuple[BrokerId, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the voters of the metadata quorum are to be {', '.join(map(str, self.voters))}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotTaken(Fact):
+    end_offset: Offset
+    epoch: Epoch
+    size_bytes: int
+
+    def __str__(self) -> str:
+        return f"took a snapshot of the metadata below offset {self.end_offset}: {self.size_bytes} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFetched(Fact):
+    end_offset: Offset
+    epoch: Epoch
+
+    def __str__(self) -> str:
+        return f"fetched a snapshot of the metadata below offset {self.end_offset} from the leader"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotUnreadable(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a snapshot of the metadata was left aside: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumDiskFailed(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"this node takes no part in the metadata quorum any more: {self.reason}"

@@ -1,180 +1,397 @@
 """The metadata log's agreement: propose records, hear when they are committed.
 
-Raft by fetch (KRaft), for now with one voter. It is elected without asking anybody, but by the same rules: a new epoch
-at every start, its vote on disk before anything else, a LeaderChange as the first batch of the epoch. A batch is
-committed when a majority of the voters has flushed it and the leader's own epoch has begun at or below it, so the flush
-of that LeaderChange is also what commits everything an earlier life left in the log.
+Raft by fetch (KRaft: KIP-595, with pre-vote KIP-996 and changing voters KIP-853). A leader is elected by a majority
+that has seen no more than it has; followers fetch from it, and a fetch at an offset says that everything below is on
+their disks; what a majority holds is committed. The leader of a new epoch begins with a LeaderChange, and what earlier
+epochs left is committed together with that.
 
-A state machine without waiting: `propose` appends to the page cache, `ready` says what to flush and what to apply,
-`flushed` is told when the disk is done. One flush is under way at a time; what was proposed meanwhile shares the next.
+A state machine without waiting. `propose` appends to the page cache; requests of other nodes are answered at once;
+what is to be flushed, sent and applied stands in `ready`, which is to be asked after every call until it is empty; the
+disk's and the others' answers come in through `flushed`, `heard` and `lost`, and time through `tick`.
+
+A quorum of one is elected within `start`, by the same rules: a new epoch, its vote on the disk, a LeaderChange.
 """
 
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from random import Random
 
-from klamm.codec.primitives import Malformed
 from klamm.config import BrokerConfig
+from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell, unheard
-from klamm.ids import NO_BROKER, BrokerId, Epoch, Now, Offset, Uuid
-from klamm.log.files import Files
+from klamm.ids import BrokerId, Epoch, Now, Offset, Uuid
+from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
-from klamm.quorum.election import Election, read_election, write_election
-from klamm.quorum.facts import LeaderElected
-from klamm.quorum.majority import committed_offset
-from klamm.quorum.ready import CommittedBatch, Flush, Ready
-from klamm.records.batch import InvalidBatch, batches, intact
+from klamm.quorum import answering, hearing, membership, timing
+from klamm.quorum.facts import SnapshotTaken, SnapshotUnreadable
+from klamm.quorum.identity import NodeIdentity
+from klamm.quorum.journal import REPLAY_BYTES, Journal, UnreadableMetadata
+from klamm.quorum.messages import (
+    Address,
+    BeginEpoch,
+    EndEpoch,
+    EpochReply,
+    Outgoing,
+    QuorumDescription,
+    QuorumFetch,
+    QuorumFetched,
+    ReplyValue,
+    SnapshotChunk,
+    SnapshotFetch,
+    SnapshotId,
+    VoteReply,
+    VoteRequest,
+)
+from klamm.quorum.participant import Participant
+from klamm.quorum.ready import Ready
+from klamm.quorum.roles import Role
+from klamm.quorum.settings import QuorumSettings
+from klamm.quorum.snapshot import SnapshotFiles, SnapshotWriter
+from klamm.quorum.voters import Voter, Voters
 from klamm.records.builder import BatchBuilder
-from klamm.records.control import EpochVoter, LeaderChange, quorum_batch
-from klamm.records.record import records_of
+
+__all__ = ["DIRECTORY", "REPLAY_BYTES", "TOPIC", "Raft", "UnreadableMetadata"]
 
 TOPIC = "__cluster_metadata"
 DIRECTORY = f"{TOPIC}-0"
 
-# How much of the log one `ready` reads and decodes: some thousand records, a few milliseconds.
-REPLAY_BYTES = 128 * 1024
-
-
-class UnreadableMetadata(Exception):  # noqa: N818
-    """A committed batch of the metadata log cannot be understood. Guessing would lose topics: the node stops."""
+CLEANING_MS = 60_000.0
+"""How often old snapshots and segments are looked for."""
 
 
 class Raft:
-    def __init__(self, node_id: BrokerId, directory_id: Uuid, log: Log, files: Files, tell: Tell = unheard) -> None:
-        self.node_id = node_id
-        self.directory_id = directory_id
-        self.log = log
-        self.epoch: Epoch = 0
-        self.leader_id: BrokerId = NO_BROKER
-        self.committed: Offset = 0
-        """Everything below it is committed. It never goes back."""
-        self._files = files
-        self._tell = tell
-        self._epoch_start: Offset = 0
-        self._flushed_ends: dict[BrokerId, Offset] = {node_id: 0}
-        self._flushing = False
-        self._applied: Offset = log.start_offset
-        self._proposed: deque[CommittedBatch] = deque()
+    def __init__(self, me: Participant, now: Now) -> None:
+        self._me = me
+        self._journal = me.journal
+        self._writer: tuple[SnapshotId, SnapshotWriter] | None = None
+        self._snapshot_due_ms = now.monotonic_ms + me.settings.snapshot_after_ms
+        self._clean_ms = now.monotonic_ms + CLEANING_MS
 
     @classmethod
     def open(
         cls,
         config: BrokerConfig,
-        directory_id: Uuid,
+        identity: NodeIdentity,
+        voters: Voters,
         files: Files,
+        random: Random,
         now: Now,
         *,
         clean: bool,
         recovery_point: Offset = 0,
+        is_voter_role: bool = True,
         tell: Tell = unheard,
     ) -> "Raft":
-        """On what the disk holds. Nothing is promised to anybody before `start`."""
+        """On what the disk holds. Nothing is promised to anybody before `start`.
+
+        `voters` are the configured ones: they count until the log names voters, and tell where these are reached.
+        """
         settings = LogSettings(
             segment_bytes=config.integer("metadata.log.segment.bytes"),
             segment_ms=config.integer("metadata.log.segment.ms"),
-            # Without snapshots the log is all there is.
+            # Only what a snapshot holds may go, and only the quorum knows what that is.
             retention_ms=-1,
             retention_bytes=-1,
         )
         log = Log.open(DIRECTORY, files, settings, now, clean=clean, recovery_point=recovery_point, tell=tell)
-        return cls(config.node_id, directory_id, log, files, tell)
+        journal = Journal(log, SnapshotFiles(files, DIRECTORY), voters, tell)
+        journal.was_cut = log.recovery_point < recovery_point
+        quorum_settings = QuorumSettings.of(config)
+        me = Participant(identity, quorum_settings, journal, files, random, now, is_voter_role=is_voter_role, tell=tell)
+        return cls(me, now)
 
     def start(self, now: Now) -> None:
-        """Become leader of a new epoch. What the log holds is committed, and told, once `ready`'s flush is done."""
-        assert self.leader_id == NO_BROKER, "started twice"
-        before = read_election(self._files, DIRECTORY)
-        self.epoch = max(before.epoch, self.log.latest_epoch) + 1
-        election = Election(self.epoch, self.node_id, self.node_id, self.directory_id)
-        write_election(self._files, DIRECTORY, election)
-        self.leader_id = self.node_id
-        self._epoch_start = self.log.end_offset
-        voters = [EpochVoter(voter_id=self.node_id)]
-        # Version 1 would hold the voters' directories, but Kafka writes 0 and its tools read nothing else.
-        change = LeaderChange(version=0, leader_id=self.node_id, voters=voters, granting_voters=voters)
-        self._append(quorum_batch([change], timestamp=now.wall_ms, leader_epoch=self.epoch), (), now)
-        self._tell(LeaderElected(self.node_id, self.epoch, self._epoch_start))
+        """Take part. A voter alone leads when this returns."""
+        self._me.now = now
+        self._me.begin()
+
+    # What it is.
+
+    @property
+    def log(self) -> Log:
+        return self._journal.log
+
+    @property
+    def node_id(self) -> BrokerId:
+        return self._me.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        return self._me.identity.cluster_id
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._me.epoch
+
+    @property
+    def leader_id(self) -> BrokerId:
+        """NO_BROKER while none is known."""
+        return self._me.leader_id
+
+    @property
+    def role(self) -> Role:
+        return self._me.role
+
+    @property
+    def is_leader(self) -> bool:
+        return self._me.leading is not None
+
+    @property
+    def is_active_leader(self) -> bool:
+        """Whether a majority has confirmed it, and with that everything it found in its log."""
+        return self._me.leading is not None and self._me.high_watermark > self._me.leading.start_offset
+
+    @property
+    def is_voter(self) -> bool:
+        return self._me.is_voter
+
+    @property
+    def voters(self) -> Voters:
+        """The latest in the log, committed or not."""
+        return self._me.voters
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Everything below it is committed. It never goes back."""
+        return self._me.high_watermark
+
+    @property
+    def position(self) -> tuple[Offset, Offset, BrokerId, Epoch]:
+        """When this is another than before, fetches that wait may have something to hear."""
+        me = self._me
+        return me.journal.end_offset, me.high_watermark, me.leader_id, me.epoch
+
+    def address_of(self, node_id: BrokerId) -> Address | None:
+        return self._me.address_of(node_id)
+
+    def describe(self, now: Now) -> QuorumDescription:
+        """KafkaError where it does not lead: only the leader knows how far the others are."""
+        me = self._me
+        if me.leading is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        voters, observers = me.leading.described(me.voters, me.journal.end_offset, now)
+        addresses = {node_id: address for node_id in me.voters if (address := me.address_of(node_id))}
+        return QuorumDescription(me.leader_id, me.epoch, me.high_watermark, voters, observers, addresses)
+
+    # What the leader is asked.
 
     def propose(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
         """Append the records as one batch, all or nothing; the offset of the last. Committed is another matter.
 
         What does not fit into a segment of the log is refused (KafkaError), and nothing has happened.
         """
-        assert self.leader_id == self.node_id and records
-        builder = BatchBuilder(leader_epoch=self.epoch)
+        assert records
+        self._check_leading()
+        builder = BatchBuilder(leader_epoch=self._me.epoch)
         for record in records:
             builder.append(None, metadata_records.encode(record), now.wall_ms)
-        return self._append(builder.build(), records, now)
+        return self._journal.append(builder.build(), records, self._me.epoch, now)
+
+    def add_voter(self, voter: Voter, now: Now) -> Offset:
+        """The offset at which it votes; it is decided when that is committed."""
+        self._check_leading()
+        self._me.now = now
+        return membership.add_voter(self._me, voter)
+
+    def remove_voter(self, node_id: BrokerId, directory_id: Uuid, now: Now) -> Offset:
+        self._check_leading()
+        self._me.now = now
+        return membership.remove_voter(self._me, node_id, directory_id)
+
+    def resign(self, now: Now) -> None:
+        """Let another one lead, and tell the others so. Without effect where it does not lead."""
+        self._me.now = now
+        if self._me.leading is not None:
+            self._me.resign("it was asked to")
+
+    # What other nodes ask.
+
+    def vote(self, request: VoteRequest, now: Now) -> VoteReply:
+        self._me.now = now
+        try:
+            return answering.vote(self._me, request)
+        except DiskFailed as error:
+            self._failed(error)
+            return VoteReply(self._me.epoch, error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def begin_quorum_epoch(self, request: BeginEpoch, now: Now) -> EpochReply:
+        self._me.now = now
+        try:
+            return answering.begin_quorum_epoch(self._me, request)
+        except DiskFailed as error:
+            self._failed(error)
+            return EpochReply(self._me.epoch, error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def end_quorum_epoch(self, request: EndEpoch, now: Now) -> EpochReply:
+        self._me.now = now
+        try:
+            return answering.end_quorum_epoch(self._me, request)
+        except DiskFailed as error:
+            self._failed(error)
+            return EpochReply(self._me.epoch, error=ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def fetch(self, request: QuorumFetch, now: Now) -> QuorumFetched | None:
+        """The replica has everything below its offset. None: there is nothing to tell it yet, let it wait until
+        `has_news`, or for its `max_wait_ms`, and answer with `fetched`."""
+        self._me.now = now
+        try:
+            return answering.fetch(self._me, request)
+        except DiskFailed as error:
+            self._failed(error)
+            return self.fetched(request)
+
+    def has_news(self, request: QuorumFetch) -> bool:
+        return answering.has_news(self._me, request)
+
+    def fetched(self, request: QuorumFetch) -> QuorumFetched:
+        """The answer as it is now, to a fetch that has waited."""
+        return answering.fetched(self._me, request)
+
+    def fetch_snapshot(self, request: SnapshotFetch, now: Now) -> SnapshotChunk:
+        self._me.now = now
+        return answering.fetch_snapshot(self._me, request)
+
+    # What other nodes answer.
+
+    def heard(self, outgoing: Outgoing, reply: ReplyValue, now: Now) -> None:
+        """The reply to this very request."""
+        me = self._me
+        me.now = now
+        try:
+            match reply:
+                case VoteReply():
+                    hearing.vote(me, outgoing, reply)
+                case EpochReply():
+                    hearing.epoch(me, outgoing, reply)
+                case QuorumFetched() if me.searching is outgoing:
+                    hearing.found(me, outgoing, reply)
+                case QuorumFetched():
+                    hearing.fetched(me, outgoing, reply)
+                case SnapshotChunk():
+                    hearing.snapshot_chunk(me, outgoing, reply)
+        except DiskFailed as error:
+            self._failed(error)
+
+    def lost(self, outgoing: Outgoing, now: Now) -> None:
+        """There will be no reply: refused, closed, or too late."""
+        self._me.now = now
+        hearing.lost(self._me, outgoing)
+
+    def node_is_gone(self, node_id: BrokerId, now: Now) -> None:
+        """There is evidence that this node's process is dead. Its followers do not wait for a timeout."""
+        me = self._me
+        me.now = now
+        if node_id == me.leader_id or (me.role is Role.UNATTACHED and node_id == me.election.voted_id):
+            me.doubt_leader()
+
+    # Time, disk, and what is to be done.
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """When `tick` is to be called at the latest; it may have passed."""
+        if self._writer is not None:
+            return self._me.now.monotonic_ms
+        due_ms = timing.next_deadline_ms(self._me)
+        return self._clean_ms if due_ms is None else min(due_ms, self._clean_ms)
+
+    def tick(self, now: Now) -> None:
+        me = self._me
+        me.now = now
+        try:
+            timing.tick(me)
+            if me.journal.log.failed is None:
+                self._write_snapshot(now)
+            if self._clean_ms <= now.monotonic_ms:
+                self._clean_ms = now.monotonic_ms + CLEANING_MS
+                self._journal.clean(now, me.high_watermark, me.settings.retention_bytes, me.settings.retention_ms)
+        except DiskFailed as error:
+            self._failed(error)
 
     def ready(self) -> Ready:
         """What is to be done now. Ask again until there is nothing: a long log is told in pieces."""
-        return Ready(self._next_flush(), self._next_committed())
+        me, journal = self._me, self._journal
+        timing.ask(me)
+        checkpoint, journal.was_cut = journal.was_cut, False
+        requests, me.outbox = me.outbox, []
+        return Ready(
+            checkpoint,
+            journal.next_flush(),
+            requests,
+            journal.take_snapshot_to_load(),
+            journal.next_committed(me.high_watermark),
+        )
 
     def flushed(self, up_to: Offset) -> None:
         """The flush that `ready` asked for is done."""
-        assert self._flushing and up_to >= self._flushed_ends[self.node_id]
-        self._flushing = False
-        self.log.flushed(up_to)
-        self._flushed_ends[self.node_id] = up_to
-        majority = committed_offset(self._flushed_ends.values())
-        # A majority for what an earlier epoch wrote proves nothing by itself (Raft, figure 8).
-        if majority > self._epoch_start:
-            assert majority >= self.committed
-            self.committed = majority
+        self._journal.flushed(up_to)
+        self._me.maybe_commit()
 
     def flush_failed(self, reason: str) -> None:
-        """A failed flush is never tried again. Nothing more is committed until the log has been opened anew."""
-        self.log.fail(reason)
+        """A failed flush is never tried again. This node takes no part any more until the log has been opened anew."""
+        self._me.disk_failed(reason)
 
     def close_cleanly(self) -> None:
-        self.log.close_cleanly()
+        self._journal.log.close_cleanly()
+
+    # Snapshots.
+
+    def wants_snapshot(self, now: Now) -> bool:
+        """Whether enough was committed since the last snapshot, or long enough ago."""
+        me, latest = self._me, self._journal.snapshots.latest
+        if self._writer is not None or self._journal.applied <= (latest.end_offset if latest else 0):
+            return False
+        is_due = me.settings.snapshot_after_ms > 0 and self._snapshot_due_ms <= now.monotonic_ms
+        return is_due or self._journal.bytes_since_snapshot >= me.settings.snapshot_after_bytes
+
+    def take_snapshot(self, records: Iterable[MetadataRecord], offset: Offset, epoch: Epoch, now: Now) -> None:
+        """Of everything up to and with this offset, which was written in this epoch. `tick` writes it in slices."""
+        me, snapshot = self._me, SnapshotId(offset + 1, epoch)
+        latest = self._journal.snapshots.latest
+        assert self._writer is None and snapshot.end_offset <= me.high_watermark
+        assert latest is None or snapshot.end_offset > latest.end_offset
+        me.now = now
+        self._snapshot_due_ms = now.monotonic_ms + me.settings.snapshot_after_ms
+        voters = self._journal.voters.as_of(snapshot.end_offset)
+        self._writer = snapshot, self._journal.snapshots.write(snapshot, voters, records, now.wall_ms)
+
+    def _write_snapshot(self, now: Now) -> None:
+        if self._writer is None:
+            return
+        snapshot, writer = self._writer
+        try:
+            is_done = writer.write_slice()
+        except DiskFull as error:
+            self._writer = None
+            self._me.tell(SnapshotUnreadable(f"it could not be written: {error}"))
+            return
+        if is_done:
+            self._writer = None
+            latest = self._journal.snapshots.latest
+            if latest is not None and latest.end_offset >= snapshot.end_offset:
+                # One was fetched from the leader meanwhile.
+                writer.file.remove()
+                return
+            self._journal.snapshots.keep(snapshot, writer.file)
+            self._journal.snapshot_taken(now)
+            self._me.tell(SnapshotTaken(snapshot.end_offset, snapshot.epoch, writer.file.size))
+
+    def _failed(self, error: DiskFailed) -> None:
+        """A full disk has written nothing and broken no promise: what was to be done is not done, that is all."""
+        if not isinstance(error, DiskFull) or self._journal.log.failed is not None:
+            self._me.disk_failed(str(error))
+
+    def _check_leading(self) -> None:
+        failure = self._journal.log.failed
+        if failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, failure)
+        if self._me.leading is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This node does not lead the metadata quorum.")
 
     def __repr__(self) -> str:
+        me, log = self._me, self._journal.log
         return (
-            f"<quorum node={self.node_id} leader={self.leader_id} epoch={self.epoch} "
-            f"log={self.log.start_offset}..{self.log.end_offset} committed={self.committed} applied={self._applied}>"
+            f"<quorum node={me.node_id} {me.role.value} leader={me.leader_id} epoch={me.epoch} "
+            f"log={log.start_offset}..{log.end_offset} committed={me.high_watermark} applied={self._journal.applied}>"
         )
-
-    def _append(self, batch: bytearray, records: Sequence[MetadataRecord], now: Now) -> Offset:
-        base = self.log.end_offset
-        self.log.append_own(memoryview(batch), self.epoch, now)
-        last = self.log.end_offset - 1
-        self._proposed.append(CommittedBatch(base, last, self.epoch, records))
-        return last
-
-    def _next_flush(self) -> Flush | None:
-        if self._flushing or self.log.failed is not None or self.log.end_offset <= self._flushed_ends[self.node_id]:
-            return None
-        self._flushing = True
-        return Flush(*self.log.files_to_flush())
-
-    def _next_committed(self) -> list[CommittedBatch]:
-        """Ours from memory, as they were proposed; what an earlier life wrote from the log."""
-        found: list[CommittedBatch] = []
-        if self._applied < min(self.committed, self._epoch_start):
-            found = self._read(self._applied, self._epoch_start)
-        elif self._applied < self.committed:
-            while self._proposed and self._proposed[0].last_offset < self.committed:
-                found.append(self._proposed.popleft())
-        if found:
-            assert found[0].base_offset == self._applied and found[-1].last_offset < self.committed
-            self._applied = found[-1].last_offset + 1
-        return found
-
-    def _read(self, start: Offset, end: Offset) -> list[CommittedBatch]:
-        found = []
-        piece = b"".join(map(bytes, self.log.read(start, REPLAY_BYTES, end).regions))
-        for position, batch in batches(piece):
-            try:
-                records = _decoded(memoryview(piece)[position : position + batch.size_bytes])
-            except (Malformed, InvalidBatch) as error:
-                raise UnreadableMetadata(f"{DIRECTORY} at offset {batch.base_offset}: {error}") from error
-            found.append(CommittedBatch(batch.base_offset, batch.last_offset, batch.leader_epoch, records))
-        return found
-
-
-def _decoded(view: memoryview) -> list[MetadataRecord]:
-    if intact(view).is_control:
-        return []
-    return [metadata_records.decode(record.value or b"") for record in records_of(view)]

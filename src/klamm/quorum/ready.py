@@ -1,15 +1,16 @@
-"""What the quorum asks of its node, in the order in which it has to happen: flush these, then apply those.
+"""What the quorum asks of its node, in the order in which it has to happen.
 
 An order made into data. Whoever performs it cannot apply what is not committed, because only committed batches are in
-here; and nothing is committed before `Raft.flushed` was told.
+here; and this node's part of a majority is not counted before `Raft.flushed` was told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from klamm.ids import Epoch, Offset
 from klamm.log.files import File
 from klamm.metadata.records import MetadataRecord
+from klamm.quorum.messages import Outgoing
 
 
 @dataclass(slots=True)
@@ -31,9 +32,28 @@ class CommittedBatch:
 
 
 @dataclass(slots=True)
+class SnapshotToLoad:
+    """Everything up to and with this offset. It takes the place of whatever was applied before."""
+
+    offset: Offset
+    epoch: Epoch
+    records: Iterator[MetadataRecord]
+
+
+@dataclass(slots=True)
 class Ready:
+    checkpoint: bool = False
+    """Write the checkpoint of recovery points, before anything else and before the step ends."""
     flush: Flush | None = None
+    requests: list[Outgoing] = field(default_factory=list)
+    snapshot: SnapshotToLoad | None = None
     committed: list[CommittedBatch] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return self.flush is not None or bool(self.committed)
+        return (
+            self.checkpoint
+            or self.flush is not None
+            or bool(self.requests)
+            or self.snapshot is not None
+            or bool(self.committed)
+        )

@@ -4,9 +4,10 @@ Everything but the flushes happens in the loop's thread. A flush waits for the d
 time, with the descriptors pinned meanwhile; its end comes back as a `Flushed` event.
 """
 
+import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -14,9 +15,10 @@ from klamm.facts import Tell
 from klamm.ids import Now
 from klamm.log.files import DiskFailed
 from klamm.metadata.image import Endpoint
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
+from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
 from klamm.node.node import Node
+from klamm.runtime.dialer import Dialer
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
 from klamm.runtime.server import Limits, Server
@@ -31,31 +33,67 @@ class Driver:
         self.node = node
         self.loop = loop
         self.server = Server(loop, self, limits, tell)
+        self._dialer = Dialer(loop, self)
         self._files = files
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
+        self.is_down = False
+        self.on_serve: Callable[[], None] = lambda: None
+        """Called when clients are answered."""
+        self.on_stop: Callable[[], None] = lambda: None
+        """Called when nothing keeps this node any more, after `begin_to_stop`."""
 
     def start(self, endpoint: Endpoint) -> None:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
         self._perform(self.node.start(endpoint, now()))
 
+    def begin_to_stop(self) -> None:
+        """Hand over what this node leads; `on_stop` is called when that is done."""
+        self._perform(self.node.begin_to_stop(now()))
+
     def stop(self) -> bool:
         """Stop: no more connections, everything on disk, and the marker that says so. Whether all of that was done."""
+        self._let_go()
+        return self.node.stop()
+
+    def abandon(self) -> None:
+        """As if the process were killed: nothing more is sent, nothing more is written."""
+        self.is_down = True
+        self._let_go()
+        self._files.close()
+
+    def _let_go(self) -> None:
         self.server.close()
+        self._dialer.close()
         self._flusher.stop()
         # How the last flush ended: a failed one must not be tried again and called a success.
         self.loop.run_calls()
         self.loop.drop_alarm(self._alarm)
-        return self.node.stop()
+        self.is_down = True
 
     def step(self, event: Event) -> None:
+        if self.is_down:
+            return
         self._perform(self.node.step(event, now()))
 
     # What the sockets say.
 
     def opened(self, connection: int, peer: str) -> None:
         self.step(Opened(connection, peer))
+
+    def dialed(self, connection: int, sock: socket.socket) -> None:
+        try:
+            ip, port = sock.getpeername()[:2]
+        except OSError:
+            # It was there for a moment.
+            sock.close()
+            self.refused(connection, False)
+            return
+        self.server.adopt(connection, sock, ip, port)
+
+    def refused(self, connection: int, nobody_listens: bool) -> None:
+        self.step(Refused(connection, nobody_listens))
 
     def received(self, connection: int, frames: Sequence[memoryview]) -> int:
         self._left = 0
@@ -85,9 +123,16 @@ class Driver:
                 server.pause(effect.connection)
             elif effect.__class__ is Resume:
                 server.resume(effect.connection)
+            elif effect.__class__ is Dial:
+                self._dialer.dial(effect.connection, effect.host, effect.port)
+            elif effect.__class__ is Serve:
+                self.on_serve()
+            elif effect.__class__ is Stop:
+                self.on_stop()
             else:
                 assert effect.__class__ is Close
-                server.close_after_sending(effect.connection)
+                if not self._dialer.call_off(effect.connection):
+                    server.close_after_sending(effect.connection)
 
     def _flush(self, effect: Flush) -> None:
         try:

@@ -242,6 +242,10 @@ class Descriptors:
                 return
             self._clock.append(candidate)
 
+    def close_all(self) -> None:
+        for file in list(self._clock):
+            file.close()
+
     def opened(self, file: RealFile) -> None:
         self.open_count += 1
         self._clock.append(file)
@@ -356,6 +360,10 @@ class RealFiles:
         """How many the process may use for sockets, so that files find theirs."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         return max(16, soft - self.descriptors.limit - SPARE_DESCRIPTORS)
+
+    def close(self) -> None:
+        """Let go of every descriptor. Whoever uses a file after this opens it again."""
+        self.descriptors.close_all()
 
     def space(self) -> Space:
         with disk_errors("the data directory"):

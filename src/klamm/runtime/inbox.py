@@ -9,7 +9,7 @@ are: nothing more is read from this socket until they are all gone.
 
 from collections.abc import Sequence
 
-from klamm.wire.frames import FrameCutter
+from klamm.wire.frames import LEAST_REQUEST_BYTES, FrameCutter
 
 OFFERED_AGAIN = 16
 
@@ -17,8 +17,8 @@ OFFERED_AGAIN = 16
 class Inbox:
     __slots__ = ("_cutter", "_position", "unfinished", "untaken")
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._cutter = FrameCutter(limit_bytes)
+    def __init__(self, limit_bytes: int, least_bytes: int = LEAST_REQUEST_BYTES) -> None:
+        self._cutter = FrameCutter(limit_bytes, least_bytes)
         self.unfinished = bytearray()
         self.untaken = bytearray()
         self._position = 0

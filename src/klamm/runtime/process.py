@@ -1,17 +1,20 @@
-"""One broker as a process: take the data directory, open it, listen, say so in one line, and stop cleanly when told.
+"""One node as a process: take the data directory, open it, listen, say so in one line, and stop cleanly when told.
 
-Nothing listens before the logs are open, and nobody is told before it listens.
+Other nodes are answered as soon as the directory is open. Clients are answered, and everybody is told, when the cluster
+counts on this broker.
 """
 
 import fcntl
 import gc
 import signal
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from random import SystemRandom
 from typing import IO
 
 from klamm.config import BrokerConfig, Listener
+from klamm.facts import Tell
 from klamm.log.files import DiskFailed
 from klamm.log.recovery import LogDamaged
 from klamm.metadata.image import Endpoint
@@ -31,31 +34,80 @@ class CannotStart(Exception):  # noqa: N818
     """Why, and what to do about it, in a sentence for the person who called."""
 
 
-def run_broker(config: BrokerConfig) -> None:
+def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> None:
     """Run until SIGTERM or SIGINT."""
     tell = log_lines(config.node_id)
     for warning in config.warnings:
         tell(SettingWarning(warning))
-    directory = Path(config.log_dir)
-    lock = taken_directory(directory)
     loop = Loop()
-    files = RealFiles(directory)
-    driver = Driver(assembled(config, files, SystemRandom(), tell), files, loop, limits_of(config, files), tell)
-    listener = bound(driver, config)
-    open_node(driver, config, listener, directory)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.on_signal(number, loop.stop)
+    running = Running(config, loop, tell, cluster_id)
+    listener = running.listener
     if not listener.is_loopback:
         tell(ListensWide(listener.host or "every interface", listener.port))
+    kind = "broker" if config.is_broker else "controller"
+    line = f"klamm {kind} {config.node_id} takes connections on {listener.host or '*'}:{listener.port}"
+    running.start(on_serve=lambda: print(line, flush=True))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.on_signal(number, lambda: running.stop(lambda clean: loop.stop()))
     # What is there now stays: a full collection that walks over it again would only cost milliseconds.
     gc.collect()
     gc.freeze()
-    driver.server.take_connections()
-    print(f"klamm broker {config.node_id} takes connections on {listener.host or '*'}:{listener.port}", flush=True)
     loop.run()
-    clean = driver.stop()
-    tell(Stopped(clean))
-    lock.close()
+
+
+class Running:
+    """A node on a loop: its directory is taken and its address bound; `start` opens it and lets others in."""
+
+    def __init__(
+        self, config: BrokerConfig, loop: Loop, tell: Tell, cluster_id: str | None = None, open_files: int | None = None
+    ) -> None:
+        self._config = config
+        self._tell = tell
+        self._directory = Path(config.log_dir)
+        self._lock = taken_directory(self._directory)
+        self._files = RealFiles(self._directory, open_files)
+        node = assembled(config, self._files, SystemRandom(), tell, cluster_id)
+        self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
+        self._stopped: Callable[[bool], None] | None = None
+        try:
+            self.listener = bound(self.driver, config)
+        except CannotStart:
+            self._lock.close()
+            raise
+
+    def start(self, on_serve: Callable[[], None]) -> None:
+        """In the loop's thread, or before the loop runs."""
+        driver = self.driver
+        driver.on_serve = on_serve
+        driver.on_stop = self._stop
+        open_node(driver, self._config, self.listener, self._directory)
+        driver.server.take_connections()
+
+    def stop(self, then: Callable[[bool], None]) -> None:
+        """Hand over, then close everything; `then(clean)` when that is done. A second call does not wait any longer."""
+        if self._stopped is not None:
+            self._stop()
+            return
+        self._stopped = then
+        self.driver.begin_to_stop()
+
+    def abandon(self) -> None:
+        """As if the process were killed: nothing more is sent or written."""
+        self.driver.abandon()
+        self._lock.close()
+
+    def _stop(self) -> None:
+        # Not from within the step that found out.
+        self.driver.loop.call_soon(self._close)
+
+    def _close(self) -> None:
+        then, self._stopped = self._stopped, None
+        if then is None or self.driver.is_down:
+            return
+        clean = self.driver.stop()
+        self._tell(Stopped(clean))
+        self._lock.close()
+        then(clean)
 
 
 def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:
@@ -69,19 +121,22 @@ def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:
 
 
 def bound(driver: Driver, config: BrokerConfig) -> Listener:
-    """The address is ours from here on, though nobody is answered yet. The listener with its real port."""
-    listener = config.listeners[0]
-    try:
-        port = driver.server.bind(listener.host, listener.port)
-    except OSError as error:
-        raise CannotStart(
-            f"cannot listen on {listener.host}:{listener.port}: {error.strerror}; choose another address with --listen"
-        ) from error
-    return listener._replace(port=port)
+    """The addresses are ours from here on, though nobody is answered yet. The first listener with its real port."""
+    bound_listeners = []
+    for listener in (*config.listeners, *config.controller_listeners):
+        try:
+            port = driver.server.bind(listener.host, listener.port)
+        except OSError as error:
+            raise CannotStart(
+                f"cannot listen on {listener.host}:{listener.port}: {error.strerror}; "
+                "choose another address with --listen"
+            ) from error
+        bound_listeners.append(listener._replace(port=port))
+    return bound_listeners[0]
 
 
 def open_node(driver: Driver, config: BrokerConfig, listener: Listener, directory: Path) -> None:
-    advertised = config.advertised_listeners[0]
+    advertised = config.advertised_listeners[0] if config.advertised_listeners else listener
     host = advertised.host or listener.host or socket.gethostname()
     endpoint = Endpoint(advertised.name, host, advertised.port or listener.port)
     try:

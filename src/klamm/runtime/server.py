@@ -1,4 +1,4 @@
-"""Connections: taken, read in turn, paused, and closed.
+"""Connections: taken or dialled, read in turn, paused, and closed.
 
 All connections read into one buffer, because a step never keeps what it was shown. What all their unfinished frames
 hold together has a budget: over it, one connection at a time is read on, so somebody finishes and makes room; one that
@@ -22,6 +22,7 @@ from klamm.runtime.files import RealRegion
 from klamm.runtime.inbox import Inbox
 from klamm.runtime.loop import BROKEN, HUNG_UP, NEVER, READABLE, WRITABLE, Loop, monotonic_ms
 from klamm.runtime.outbox import Outbox
+from klamm.wire.frames import LEAST_REQUEST_BYTES, LEAST_RESPONSE_BYTES
 
 TURN_BYTES = 1 << 20
 """The most that one connection may say in one turn."""
@@ -85,11 +86,12 @@ class Connection:
     )
 
     def __init__(self, identity: int, sock: socket.socket, ip: str, port: int, max_frame_bytes: int) -> None:
+        """One that we dialled ourselves has a negative number; what comes there are answers."""
         self.id = identity
         self.socket = sock
         self.ip = ip
         self.peer = f"{ip}:{port}"
-        self.inbox = Inbox(max_frame_bytes)
+        self.inbox = Inbox(max_frame_bytes, LEAST_RESPONSE_BYTES if identity < 0 else LEAST_REQUEST_BYTES)
         self.counted_bytes = 0
         """Of its unfinished frame, in the sum of all."""
         self.outbox = Outbox()
@@ -109,7 +111,7 @@ class Server:
         self._sockets: list[socket.socket] = []
         self._connections: dict[int, Connection] = {}
         self._per_ip: dict[str, int] = {}
-        self._next_id = 1
+        self._next_id = 0
         self._buffer = memoryview(bytearray(TURN_BYTES))
         self._unfinished_bytes = 0
         self._starved: dict[int, Connection] = {}
@@ -345,15 +347,19 @@ class Server:
             self._tell(ConnectionRefused(ip, len(self._connections)))
             sock.close()
             return
+        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
+        self._next_id += 1
+        self.adopt(self._next_id, sock, ip, port)
+
+    def adopt(self, identity: int, sock: socket.socket, ip: str, port: int) -> None:
+        """A socket that is connected, by whomever, is ours from now on."""
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if ip.startswith("127.") or ip == sock.getsockname()[0]:
                 do_not_pace(sock)
-        connection = Connection(self._next_id, sock, ip, port, self._limits.max_frame_bytes)
-        self._next_id += 1
+        connection = Connection(identity, sock, ip, port, self._limits.max_frame_bytes)
         self._connections[connection.id] = connection
-        self._per_ip[ip] = self._per_ip.get(ip, 0) + 1
         self._loop.watch(sock.fileno(), READABLE, self._on_ready(connection))
         self._listener.opened(connection.id, connection.peer)
 
@@ -381,9 +387,10 @@ class Server:
         connection.outbox.clear()
         del self._connections[connection.id]
         self._starved.pop(connection.id, None)
-        self._per_ip[connection.ip] -= 1
-        if not self._per_ip[connection.ip]:
-            del self._per_ip[connection.ip]
+        if connection.id > 0:
+            self._per_ip[connection.ip] -= 1
+            if not self._per_ip[connection.ip]:
+                del self._per_ip[connection.ip]
         self._unfinished_bytes -= connection.counted_bytes
         connection.inbox.unfinished = bytearray()
         connection.inbox.untaken = bytearray()

@@ -1,0 +1,273 @@
+"""Following and being followed: which leader is asked for what, and what the controller is asked about who is in sync.
+
+One plan for each leader (`partition/fetching.py`) says what to fetch there next. Wishes about in-sync replicas, from
+followers that caught up or fell behind, are gathered into one request at a time. Values only: `node` makes requests of
+them, sends them, and brings back what came of them, once for each.
+
+What happens in a step is looked at when the step settles, so the answer to one fetch and the next fetch are one step.
+Time matters twice: partitions and leaders that failed are tried again, and followers that do not keep up are noticed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from klamm.broker.facts import InSyncReplicasChanged, LogCut
+from klamm.broker.throttles import Throttles
+from klamm.errors import ErrorCode
+from klamm.facts import Tell
+from klamm.ids import NO_BROKER, BrokerId, Now
+from klamm.metadata.delta import Changes
+from klamm.metadata.image import Image
+from klamm.partition.fetching import FetchAsk, Fetched, FetchPlan, FetchSettings
+from klamm.partition.isr import IsrOutcome, IsrWish
+from klamm.partition.partition import Partition
+from klamm.partition.progress import NO_BROKER_EPOCH
+
+if TYPE_CHECKING:
+    from klamm.broker.broker import Broker
+
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+MOST_WISHES = 2_000
+"""In one request: deciding on so many takes the controller a few milliseconds."""
+PARTITIONS_A_LOOK = 500
+ISR_PAUSE_MS = 50.0
+"""After a refusal, or no answer, the controller is left alone for so long."""
+LOOKS_A_LAG = 2
+"""How often followers are looked at within `replica.lag.time.max.ms`, as in Kafka."""
+
+
+@dataclass(slots=True)
+class IsrAsk:
+    """One AlterPartition request."""
+
+    wishes: list[IsrWish]
+    partitions: list[Partition]
+    broker_id: BrokerId
+    broker_epoch: int
+
+
+class Replication:
+    def __init__(self, broker: "Broker", tell: Tell) -> None:
+        config = broker.config
+        self._broker = broker
+        self._me = broker.node_id
+        self._tell = tell
+        self._settings = FetchSettings(
+            max_wait_ms=config.integer("replica.fetch.wait.max.ms"),
+            min_bytes=config.integer("replica.fetch.min.bytes"),
+            max_bytes=config.integer("replica.fetch.response.max.bytes"),
+            partition_max_bytes=config.integer("replica.fetch.max.bytes"),
+            backoff_ms=config.integer("replica.fetch.backoff.ms"),
+        )
+        self.fetch_patience_ms = float(config.integer("replica.socket.timeout.ms"))
+        """So long a leader may take to answer a fetch before it is given up."""
+        self.throttles = Throttles()
+        surroundings = broker.partitions.surroundings
+        surroundings.max_lag_ms = float(config.integer("replica.lag.time.max.ms"))
+        surroundings.readers_may_follow = config.text("replica.selector.class") == RACK_AWARE
+        self._look_interval_ms = surroundings.max_lag_ms / LOOKS_A_LAG
+        self._plans: dict[BrokerId, FetchPlan] = {}
+        self._plan_of: dict[Partition, FetchPlan] = {}
+        self._ready: dict[BrokerId, None] = {}
+        """Leaders that may have to be asked for something."""
+        self._wishing = broker.partitions.wishing
+        """Partitions whose in-sync replicas may have to change."""
+        self._isr_ask: IsrAsk | None = None
+        self._isr_pause_ms = 0.0
+        self._next_look_ms: float | None = None
+        self._look: Iterator[Partition] | None = None
+
+    # Following the metadata.
+
+    def begin(self, now: Now) -> None:
+        """After the start: follow what the image gives us to follow."""
+        self._next_look_ms = now.monotonic_ms + self._look_interval_ms
+        self.throttles.follow(self._broker.image, self._broker.config, self._me)
+        for partition in self._broker.partitions:
+            self._follow_leader(partition)
+
+    def follow(self, image: Image, changes: Changes, touched: Sequence[Partition], now: Now) -> None:
+        """The metadata moved on, and the partitions touched have taken their new roles."""
+        if changes.configs_changed or changes.topics_deleted:
+            self.throttles.follow(image, self._broker.config, self._me)
+        for partition in touched:
+            self._follow_leader(partition)
+        for broker_id in changes.brokers_changed:
+            plan = self._plans.get(broker_id)
+            if plan is not None:
+                plan.try_again()
+                self._ready[broker_id] = None
+        if changes.brokers_changed:
+            self._look_at_everybody(now)
+
+    def revived(self, partition: Partition) -> None:
+        """Its log has been recovered."""
+        self._follow_leader(partition)
+
+    def _follow_leader(self, partition: Partition) -> None:
+        """Ask the leader that this partition has now, or nobody."""
+        plan = self._plan_of.pop(partition, None)
+        if plan is not None:
+            plan.remove(partition)
+            self._ready[plan.leader] = None
+        leader = partition.leader
+        if leader in (self._me, NO_BROKER) or partition.deleted or partition.failure is not None:
+            return
+        plan = self._plans.get(leader)
+        if plan is None:
+            plan = self._plans[leader] = FetchPlan(leader, self._settings)
+        plan.add(partition)
+        self._plan_of[partition] = plan
+        self._ready[leader] = None
+
+    # Fetching.
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there may be something to send."""
+        return bool(self._ready or (self._wishing and self._isr_ask is None))
+
+    def take_fetches(self, now: Now) -> list[FetchAsk]:
+        """Fetches to send now, one for each leader at most. Each is to be given back, by `fetched` or `fetch_lost`."""
+        if not self._ready:
+            return []
+        asks = []
+        epoch = self._broker_epoch()
+        for leader in sorted(self._ready):
+            plan = self._plans[leader]
+            if not plan.waits_for_disk:
+                del self._ready[leader]
+            ask = plan.next_ask(self._me, epoch, now) if epoch != NO_BROKER_EPOCH else None
+            if ask is not None:
+                asks.append(ask)
+        return asks
+
+    def fetched(
+        self, ask: FetchAsk, session_id: int, error: ErrorCode, partitions: Iterator[Fetched], now: Now
+    ) -> None:
+        """A leader's answer. Views of records in it are used before this returns."""
+        plan = self._plans[ask.leader]
+        assert plan.in_flight is ask, "an answer to another fetch"
+        self._ready[ask.leader] = None
+        if not plan.answered(session_id, error, now):
+            return
+        cut = []
+        for fetched in partitions:
+            partition = plan.take(fetched, now)
+            if partition is not None:
+                cut.append(partition)
+                self._tell(LogCut(str(partition.topic_partition), partition.log.end_offset, partition.leader))
+            if self.throttles.follower.is_limited and len(fetched.records):
+                self._throttle(plan, fetched, now)
+        if cut:
+            self._broker.housekeeping.were_cut(cut)
+
+    def fetch_lost(self, ask: FetchAsk, now: Now) -> None:
+        """No answer came: the leader could not be reached, or not in time."""
+        plan = self._plans[ask.leader]
+        assert plan.in_flight is ask, "another fetch is under way"
+        plan.lost(now)
+
+    def _throttle(self, plan: FetchPlan, fetched: Fetched, now: Now) -> None:
+        """Count what came for a throttled partition; when it was too much, ask for it later. What is needed to keep up
+        is never held back."""
+        found = self._broker.partitions.by_id(fetched.topic_id)
+        partition = found[fetched.index] if found is not None and fetched.index < len(found) else None
+        if partition is None or not self.throttles.follower.holds(partition.topic_partition):
+            return
+        self.throttles.follower.count(len(fetched.records), now)
+        free_ms = self.throttles.follower.free_ms(now)
+        if free_ms is not None and partition in plan and fetched.high_watermark > partition.log.end_offset:
+            plan.set_aside(partition, free_ms)
+
+    # In-sync replicas.
+
+    def take_isr_wishes(self, now: Now) -> IsrAsk | None:
+        """What to ask the controller for now. It is to be given back, by `isr_answered` or `isr_lost`."""
+        if not self._wishing or self._isr_ask is not None or now.monotonic_ms < self._isr_pause_ms:
+            return None
+        ask = IsrAsk([], [], self._me, self._broker_epoch())
+        for partition in sorted(self._wishing, key=lambda each: each.topic_partition)[:MOST_WISHES]:
+            del self._wishing[partition]
+            wish = partition.isr_wish(now)
+            if wish is not None:
+                ask.wishes.append(wish)
+                ask.partitions.append(partition)
+        if not ask.wishes:
+            return None
+        self._isr_ask = ask
+        return ask
+
+    def isr_answered(self, ask: IsrAsk, outcomes: Sequence[IsrOutcome], now: Now) -> None:
+        """What the controller decided. A partition it says nothing of is asked for again."""
+        assert self._isr_ask is ask
+        self._isr_ask = None
+        found = {(outcome.topic_id, outcome.index): outcome for outcome in outcomes}
+        for wish, partition in zip(ask.wishes, ask.partitions, strict=True):
+            outcome = found.get((wish.topic_id, wish.topic_partition.partition))
+            if outcome is None:
+                partition.isr_unanswered(wish)
+            else:
+                self._answered(partition, wish, outcome)
+            if outcome is None or outcome.error:
+                self._isr_pause_ms = now.monotonic_ms + ISR_PAUSE_MS
+
+    def _answered(self, partition: Partition, wish: IsrWish, outcome: IsrOutcome) -> None:
+        before = partition.in_sync
+        partition.isr_answered(wish, outcome)
+        if set(before) != set(partition.in_sync):
+            self._tell(InSyncReplicasChanged(str(partition.topic_partition), before, partition.in_sync))
+
+    def isr_lost(self, ask: IsrAsk, now: Now) -> None:
+        """The controller did not answer, or is not the controller."""
+        assert self._isr_ask is ask
+        self._isr_ask = None
+        for wish, partition in zip(ask.wishes, ask.partitions, strict=True):
+            partition.isr_unanswered(wish)
+        self._isr_pause_ms = now.monotonic_ms + ISR_PAUSE_MS
+
+    # Time.
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        due = [due_ms for plan in self._plans.values() if (due_ms := plan.next_deadline_ms) is not None]
+        if self._wishing and self._isr_ask is None:
+            due.append(self._isr_pause_ms)
+        if self._next_look_ms is not None:
+            due.append(self._next_look_ms)
+        return min(due, default=None)
+
+    def tick(self, now: Now) -> None:
+        """Whatever is due by now. What is to be sent for it is taken when the step settles."""
+        now_ms = now.monotonic_ms
+        for leader, plan in self._plans.items():
+            due_ms = plan.next_deadline_ms
+            if due_ms is not None and due_ms <= now_ms:
+                self._ready[leader] = None
+        if self._next_look_ms is not None and self._next_look_ms <= now_ms:
+            self._look_at_some(now)
+
+    def _look_at_some(self, now: Now) -> None:
+        """Is anybody behind? A few hundred partitions at a time."""
+        if self._look is None:
+            self._look = iter(list(self._broker.partitions))
+        some = list(islice(self._look, PARTITIONS_A_LOOK))
+        for partition in some:
+            if not partition.deleted:
+                partition.look_at_followers(now)
+        if len(some) < PARTITIONS_A_LOOK:
+            self._look = None
+            self._next_look_ms = now.monotonic_ms + self._look_interval_ms
+        else:
+            self._next_look_ms = now.monotonic_ms
+
+    def _look_at_everybody(self, now: Now) -> None:
+        for partition in self._broker.partitions:
+            if partition.followers_hear and not partition.deleted:
+                partition.look_at_followers(now)
+
+    def _broker_epoch(self) -> int:
+        registered = self._broker.image.brokers.get(self._me)
+        return NO_BROKER_EPOCH if registered is None else registered.epoch

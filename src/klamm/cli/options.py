@@ -1,0 +1,78 @@
+"""Options that several commands share, and what is made of them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from klamm.local.asking import Address
+
+DEFAULT_DIRECTORY = "klamm-data"
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+
+class Misused(Exception):  # noqa: N818
+    """An option that makes no sense, in a sentence."""
+
+
+def parser_of(command: str, description: str, examples: str) -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"klamm {command}",
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def add_directory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dir",
+        default=DEFAULT_DIRECTORY,
+        metavar="DIR",
+        help=f"the cluster's directory, {DEFAULT_DIRECTORY} unless told otherwise",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs: the result as JSON on standard output")
+
+
+def pairs_of(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """The KEY=VALUE pairs of an option that may be repeated; the last one of a key counts."""
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise Misused(f"{option} {text}: expected KEY=VALUE, as in {option} retention.ms=60000")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def bootstrap_of(options: argparse.Namespace) -> str:
+    """Where to ask: what --bootstrap says, or the brokers of the cluster in --dir, or of the one in the usual
+    directory, or Kafka's usual port."""
+    if options.bootstrap:
+        return str(options.bootstrap)
+    from klamm.local.problems import NoCluster
+    from klamm.local.record import read_record
+
+    directory = Path(options.dir or DEFAULT_DIRECTORY)
+    record = read_record(directory)
+    if record is not None:
+        return record.bootstrap_servers
+    if options.dir:
+        raise NoCluster(f"there is no cluster in {directory}; `klamm up --dir {directory}` makes one")
+    return DEFAULT_BOOTSTRAP
+
+
+def addresses_of(bootstrap: str) -> "list[Address]":
+    from klamm.local.asking import Address
+
+    found = []
+    for text in filter(None, (part.strip() for part in bootstrap.split(","))):
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdigit() or int(port) > 65_535:
+            raise Misused(f"{text} is no HOST:PORT, as in 127.0.0.1:9092")
+        found.append(Address(host.strip("[]"), int(port)))
+    return found

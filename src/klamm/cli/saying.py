@@ -1,0 +1,44 @@
+"""How commands speak: tables with aligned columns, JSON for programs, one line for what went wrong.
+
+Results go to standard output, everything else to standard error, so that a script gets what it asked for.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+
+FAILED, MISUSED = 1, 2
+"""Exit codes: it could not be done; it was asked for in a way that makes no sense."""
+
+
+def say(text: str) -> None:
+    """To the person, not to the script."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def failed(command: str, problem: object, code: int = FAILED) -> int:
+    say(f"klamm {command}: {problem}")
+    return code
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2), flush=True)
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns as wide as their widest cell, two spaces between them; numbers to the right."""
+    texts = [list(headings), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    to_the_right = [bool(rows) and all(isinstance(row[index], int) for row in rows) for index in range(len(headings))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, to_the_right, strict=True)
+        ).rstrip()
+        for row in texts
+    ]
+    return "\n".join(lines)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,132 @@
+"""`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from klamm.cli.options import add_directory, add_json, parser_of
+from klamm.cli.saying import FAILED, MISUSED, failed, print_json, table
+from klamm.local.asking import Address, NoAnswer
+from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.problems import LocalError, NoCluster
+from klamm.local.record import ClusterRecord
+from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
+
+DESCRIPTION = """\
+Show a cluster on this machine: every node with its rack, roles, process and state (running, paused, dead),
+and, if a broker answers, the active controller and the partitions that are offline or under-replicated.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm status
+  klamm status --dir demo --json
+
+exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
+"""
+
+ANSWER_SECONDS = 3.0
+MOST_NAMED = 20
+"""So many partitions are named; of the rest it is said how many there are."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = parser_of("status", DESCRIPTION, EXAMPLES)
+    add_directory(parser)
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    cluster = LocalCluster(Path(options.dir))
+    try:
+        record, states = cluster.record(), cluster.states()
+    except NoCluster as problem:
+        return failed("status", problem, MISUSED)
+    except (LocalError, OSError) as problem:
+        return failed("status", problem)
+    seen = _seen(record, states)
+    if options.json:
+        print_json(_document(cluster, record, states, seen))
+    else:
+        print(_text(cluster, record, states, seen))
+    return 0 if _is_well(states, seen) else FAILED
+
+
+def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> ClusterSeen | None:
+    """Asked of the brokers that run, one after the other; None where nobody answers."""
+    addresses = [Address(record.host, node.port) for node, state in states if node.is_broker and state == "running"]
+    try:
+        return cluster_seen(addresses, ANSWER_SECONDS)
+    except (NoAnswer, UnknownTopic):
+        return None
+
+
+def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
+    everybody_runs = all(state == "running" for _, state in states)
+    return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
+
+
+def _text(
+    cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None
+) -> str:
+    rows = [
+        (
+            node.node_id,
+            node.rack or "-",
+            ", ".join(node.roles),
+            node.process.pid if node.process and state != "dead" else "-",
+            state,
+            f"{record.host}:{node.port}",
+        )
+        for node, state in states
+    ]
+    lines = [f"cluster in {cluster.directory}", table(("id", "rack", "roles", "pid", "state", "address"), rows), ""]
+    if seen is None:
+        return "\n".join([*lines, "no broker answers"])
+    fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
+    lines.append(f"cluster id        {seen.cluster_id}")
+    lines.append(f"controller        {'unknown' if seen.controller is None else f'node {seen.controller}'}")
+    lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
+    lines.append(f"partitions        {len(seen.partitions)}")
+    lines.append(f"offline           {_named([each for each in seen.partitions if each.is_offline])}")
+    lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
+    return "\n".join(lines)
+
+
+def _named(partitions: Sequence[PartitionSeen]) -> str:
+    if not partitions:
+        return "0"
+    names = ", ".join(f"{each.topic}-{each.partition}" for each in partitions[:MOST_NAMED])
+    rest = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
+    return f"{len(partitions)}: {names}{rest}"
+
+
+def _document(
+    cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None
+) -> dict[str, object]:
+    return {
+        "dir": str(cluster.directory),
+        "bootstrap_servers": record.bootstrap_servers,
+        "nodes": [
+            {
+                "id": node.node_id,
+                "rack": node.rack,
+                "roles": list(node.roles),
+                "pid": node.process.pid if node.process and state != "dead" else None,
+                "state": state,
+                "address": f"{record.host}:{node.port}",
+                "log": str(cluster.log_of(node.node_id)),
+            }
+            for node, state in states
+        ],
+        "reachable": seen is not None,
+        "cluster_id": seen.cluster_id if seen else record.cluster_id,
+        "controller": seen.controller if seen else None,
+        "fenced_brokers": [each.broker_id for each in seen.brokers if each.is_fenced] if seen else None,
+        "partitions": len(seen.partitions) if seen else None,
+        "offline_partitions": _listed(seen, "is_offline"),
+        "under_replicated_partitions": _listed(seen, "is_under_replicated"),
+    }
+
+
+def _listed(seen: ClusterSeen | None, which: str) -> list[dict[str, object]] | None:
+    if seen is None:
+        return None
+    return [{"topic": each.topic, "partition": each.partition} for each in seen.partitions if getattr(each, which)]

@@ -1,0 +1,94 @@
+"""`klamm topic`: create, list, describe, alter and delete topics, and show where their replicas stand."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from klamm.cli import topic_changes, topic_views
+from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.saying import MISUSED, failed
+from klamm.local.asking import NoAnswer
+from klamm.local.problems import LocalError
+from klamm.local.view import UnknownTopic
+
+DESCRIPTION = """\
+Topics of a cluster: of the one that --bootstrap names, or the one `klamm up` keeps in --dir.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm topic create invoice --partitions 10 --replication 3 --config min.insync.replicas=2
+  klamm topic list
+  klamm topic describe invoice
+  klamm topic placement invoice          which broker leads and follows what, rack by rack
+  klamm topic alter invoice --partitions 12 --config retention.ms=86400000
+  klamm topic alter invoice --unset retention.ms
+  klamm topic delete invoice
+  klamm topic list --bootstrap 127.0.0.1:19092 --json
+
+exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in a way that makes no sense
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    command = f"topic {options.verb}"
+    try:
+        return int(options.run(options))
+    except Misused as problem:
+        return failed(command, problem, MISUSED)
+    except NoAnswer as problem:
+        return failed(command, f"no broker answers: {problem}")
+    except UnknownTopic as problem:
+        return failed(command, f"there is no topic {problem}; `klamm topic list` lists them")
+    except (LocalError, topic_changes.Refused) as problem:
+        return failed(command, problem)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = parser_of("topic", DESCRIPTION, EXAMPLES)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    create = _verb(verbs, "create", "make a topic", topic_changes.create)
+    create.add_argument("name", metavar="NAME")
+    create.add_argument("--partitions", type=int, metavar="N", help="how many; else the brokers' num.partitions")
+    create.add_argument(
+        "--replication", type=int, metavar="N", help="replicas of each; else the brokers' default.replication.factor"
+    )
+    _add_config(create)
+    _verb(verbs, "list", "all topics", topic_views.list_all)
+    describe = _verb(verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe)
+    describe.add_argument("name", nargs="+", metavar="NAME")
+    placement = _verb(verbs, "placement", "a table: what each broker leads and follows", topic_views.placement)
+    placement.add_argument("name", metavar="NAME")
+    alter = _verb(verbs, "alter", "more partitions, other settings", topic_changes.alter)
+    alter.add_argument("name", metavar="NAME")
+    alter.add_argument("--partitions", type=int, metavar="N", help="how many there shall be; never fewer than now")
+    _add_config(alter)
+    alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
+    delete = _verb(verbs, "delete", "delete topics with all their records", topic_changes.delete)
+    delete.add_argument("name", nargs="+", metavar="NAME")
+    return parser
+
+
+def _verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    what: str,
+    run_verb: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
+    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_json(parser)
+    parser.set_defaults(run=run_verb)
+    return parser
+
+
+def _add_config(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one of Kafka's topic settings, as retention.ms=60000; repeatable",
+    )

@@ -1,0 +1,129 @@
+"""Topics created, altered and deleted: through confluent-kafka, as any program's wish would be."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
+from klamm.cli.saying import FAILED, failed, print_json
+from klamm.local.asking import NoAnswer, takes_connections
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+CONNECT_SECONDS = 5.0
+CHANGE_SECONDS = 30.0
+BROKER_DEFAULT = -1
+
+
+class Refused(Exception):  # noqa: N818
+    """The cluster's own words why it did not do what was asked."""
+
+
+def create(options: argparse.Namespace) -> int:
+    config = pairs_of("--config", options.config)
+    admin = admin_client(options)
+    from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+    new = NewTopic(
+        options.name,
+        num_partitions=BROKER_DEFAULT if options.partitions is None else options.partitions,
+        replication_factor=BROKER_DEFAULT if options.replication is None else options.replication,
+        config=config,
+    )
+    asked = admin.create_topics([new], operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
+    return _outcome(asked, "created", options)
+
+
+def delete(options: argparse.Namespace) -> int:
+    names = list(dict.fromkeys(options.name))
+    admin = admin_client(options)
+    asked = admin.delete_topics(names, operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
+    return _outcome(asked, "deleted", options)
+
+
+def alter(options: argparse.Namespace) -> int:
+    config = pairs_of("--config", options.config)
+    if not config and not options.unset and options.partitions is None:
+        raise Misused("nothing to alter; say --partitions, --config or --unset")
+    both = sorted(set(config) & set(options.unset))
+    if both:
+        raise Misused(f"{both[0]} cannot be set and unset at once")
+    admin = admin_client(options)
+    asked: list[Mapping[Any, Any]] = []
+    if config or options.unset:
+        asked.append(_settings_asked(admin, options.name, config, options.unset))
+    if options.partitions is not None:
+        from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
+
+        new = NewPartitions(options.name, options.partitions)
+        asked.append(admin.create_partitions([new], request_timeout=CHANGE_SECONDS))
+    problems = [problem for each in asked if (problem := _problem_of(each))]
+    for problem in problems:
+        failed("topic alter", problem)
+    return FAILED if problems else _said(options, "altered", [options.name])
+
+
+def _settings_asked(
+    admin: "AdminClient", name: str, config: Mapping[str, str], unset: Sequence[str]
+) -> Mapping[Any, Any]:
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+    changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
+    changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in dict.fromkeys(unset)]
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=changes)
+    return admin.incremental_alter_configs([topic], request_timeout=CHANGE_SECONDS)
+
+
+def _outcome(asked: Mapping[Any, Any], how: str, options: argparse.Namespace) -> int:
+    """Of each topic on its own: one may be refused and the others done."""
+    done, code = [], 0
+    for name, future in asked.items():
+        problem = _problem_of({name: future})
+        if problem is None:
+            done.append(name)
+        else:
+            code = failed(f"topic {options.verb}", problem)
+    if done or options.json:
+        _said(options, how, done)
+    return code
+
+
+def _problem_of(asked: Mapping[Any, Any]) -> Refused | None:
+    try:
+        wait_done(asked)
+    except Refused as problem:
+        return problem
+    return None
+
+
+def _said(options: argparse.Namespace, how: str, names: Sequence[str]) -> int:
+    if options.json:
+        print_json({how: list(names)})
+    else:
+        print("\n".join(f"topic {name} {how}" for name in names))
+    return 0
+
+
+def wait_done(asked: Mapping[Any, Any]) -> Any:
+    """The result of the last of them; Refused with the broker's words."""
+    from confluent_kafka import KafkaException
+
+    result = None
+    for what, future in asked.items():
+        try:
+            result = future.result()
+        except KafkaException as problem:
+            name = what if isinstance(what, str) else what.name
+            raise Refused(f"{name}: {problem.args[0].str()}") from problem
+    return result
+
+
+def admin_client(options: argparse.Namespace) -> "AdminClient":
+    """A client, once we know that somebody is there: librdkafka would try for as long as the request may take."""
+    bootstrap = bootstrap_of(options)
+    if not any(takes_connections(address, CONNECT_SECONDS) for address in addresses_of(bootstrap)):
+        raise NoAnswer(f"{bootstrap} takes no connections")
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -1,0 +1,139 @@
+"""Topics looked at: listed, described, and their placement as a table.
+
+A broker is asked directly. librdkafka would create a topic when it is asked about one that is not there, and it does
+not tell of brokers that are down.
+"""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from klamm.cli.options import addresses_of, bootstrap_of
+from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
+from klamm.cli.saying import counted, print_json, table
+from klamm.cli.topic_changes import CHANGE_SECONDS, admin_client, wait_done
+from klamm.local.view import ClusterSeen, PartitionSeen, cluster_seen
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+ANSWER_SECONDS = 5.0
+
+
+def list_all(options: argparse.Namespace) -> int:
+    topics = _by_topic(_seen(options, None))
+    if options.json:
+        print_json([_summary(name, partitions) for name, partitions in topics.items()])
+        return 0
+    rows = [tuple(_summary(name, partitions).values()) for name, partitions in topics.items()]
+    print(table(("topic", "partitions", "replicas", "offline", "under-replicated"), rows) if rows else "no topics")
+    return 0
+
+
+def _summary(name: str, partitions: Sequence[PartitionSeen]) -> dict[str, object]:
+    return {
+        "topic": name,
+        "partitions": len(partitions),
+        "replicas": max((len(each.replicas) for each in partitions), default=0),
+        "offline": sum(each.is_offline for each in partitions),
+        "under_replicated": sum(each.is_under_replicated for each in partitions),
+    }
+
+
+def describe(options: argparse.Namespace) -> int:
+    names = list(dict.fromkeys(options.name))
+    topics = _by_topic(_seen(options, names))
+    admin = admin_client(options)
+    described = {name: (topics[name], _own_settings(admin, name)) for name in names}
+    if options.json:
+        print_json([_topic_document(name, *described[name]) for name in names])
+        return 0
+    print("\n\n".join(_topic_text(name, *described[name]) for name in names))
+    return 0
+
+
+def _own_settings(admin: "AdminClient", name: str) -> dict[str, str]:
+    """What was set for this topic, not what it inherits."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource
+
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name)
+    found = wait_done(admin.describe_configs([topic], request_timeout=CHANGE_SECONDS))
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {key: entry.value for key, entry in sorted(found.items()) if entry.source == own}
+
+
+def _topic_document(name: str, partitions: Sequence[PartitionSeen], settings: Mapping[str, str]) -> dict[str, object]:
+    return {
+        "topic": name,
+        "config": dict(settings),
+        "partitions": [
+            {
+                "partition": each.partition,
+                "leader": None if each.is_offline else each.leader,
+                "replicas": list(each.replicas),
+                "in_sync": list(each.in_sync),
+            }
+            for each in partitions
+        ],
+    }
+
+
+def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Mapping[str, str]) -> str:
+    replicas = max(len(each.replicas) for each in partitions)
+    lines = [f"topic {name}: {counted(len(partitions), 'partition')}, {counted(replicas, 'replica')} each"]
+    lines += [f"  {key}={value}" for key, value in settings.items()]
+    rows = [
+        (
+            each.partition,
+            "none" if each.is_offline else each.leader,
+            ", ".join(map(str, each.replicas)),
+            ", ".join(map(str, each.in_sync)),
+        )
+        for each in partitions
+    ]
+    return "\n".join([*lines, table(("partition", "leader", "replicas", "in sync"), rows)])
+
+
+def placement(options: argparse.Namespace) -> int:
+    seen = _seen(options, [options.name])
+    rows = rows_of(seen)
+    if options.json:
+        print_json(_placement_document(options.name, seen))
+        return 0
+    roles = len(rows[0].roles)
+    print(table(headings(roles), [cells(row) for row in rows]))
+    leaderless = [f"P{each.partition}" for each in seen.partitions if each.is_offline]
+    if leaderless:
+        print(f"\nno leader: {' '.join(leaderless)}")
+    if any(each.is_under_replicated for each in seen.partitions):
+        print(f"\n{OUT_OF_SYNC} not in sync")
+    return 0
+
+
+def _placement_document(name: str, seen: ClusterSeen) -> dict[str, object]:
+    return {
+        "topic": name,
+        "brokers": [
+            {"id": row.broker.broker_id, "rack": row.broker.rack, "fenced": row.broker.is_fenced} for row in rows_of(seen)
+        ],
+        "partitions": [
+            {
+                "partition": each.partition,
+                "leader": None if each.is_offline else each.leader,
+                "followers": followers(each),
+                "in_sync": list(each.in_sync),
+            }
+            for each in seen.partitions
+        ],
+    }
+
+
+def _seen(options: argparse.Namespace, topics: Sequence[str] | None) -> ClusterSeen:
+    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics)
+
+
+def _by_topic(seen: ClusterSeen) -> dict[str, list[PartitionSeen]]:
+    topics: dict[str, list[PartitionSeen]] = {}
+    for each in seen.partitions:
+        topics.setdefault(each.topic, []).append(each)
+    return topics

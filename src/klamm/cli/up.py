@@ -1,0 +1,166 @@
+"""`klamm up`: a cluster on this machine, every node a process of its own."""
+
+import argparse
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of
+from klamm.cli.saying import MISUSED, counted, failed, print_json, say
+from klamm.local.agreeing import BROKERS, RACKS, Wish
+from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
+from klamm.local.problems import LocalError
+from klamm.local.record import ClusterRecord
+
+DESCRIPTION = """\
+Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
+Returns when every broker takes connections and knows the others; prints the bootstrap servers.
+
+Brokers are numbered in blocks, rack after rack. Three nodes vote on the cluster's metadata, chosen so that
+a lost rack never takes the majority: with two racks the third is a small witness outside both.
+
+Without --detach the command stays, tells when a node ends, and Ctrl-C stops the cluster.
+A directory that holds a cluster already starts that one again, with its data.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm up
+      three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data, until Ctrl-C
+  klamm up --brokers 6 --racks 2 --port 19092 --dir demo --detach
+      six brokers in the racks R1 (0, 1, 2) and R2 (3, 4, 5) and a witness (6), left running
+  klamm up --detach --json --port 0
+      any free ports; the answer is JSON
+  klamm up --set min.insync.replicas=2 --set default.replication.factor=3
+      Kafka's own setting names, for every node
+
+then:
+  klamm status                       who runs, who decides, what is out of sync
+  klamm topic create invoice --partitions 10 --replication 3
+  klamm node kill 1                  and see what happens
+  klamm down                         stop it
+"""
+
+STATES_EVERY_SECONDS = 0.5
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    cluster = LocalCluster(Path(options.dir))
+    began = monotonic()
+    # Whoever asks us to end means the cluster.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
+    try:
+        settings = pairs_of("--set", options.set) if options.set else None
+        wish = Wish(options.brokers, options.racks, options.port, settings)
+        record = cluster.up(wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began))
+    except Misused as problem:
+        return failed("up", problem, MISUSED)
+    except (LocalError, OSError) as problem:
+        return failed("up", problem)
+    except KeyboardInterrupt:
+        say("klamm up: interrupted; what was started is ended again")
+        return 130
+    _print_result(cluster, record, options.json)
+    say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
+    return 0 if options.detach else _stay(cluster)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = parser_of("up", DESCRIPTION, EXAMPLES)
+    parser.add_argument("--brokers", type=int, metavar="N", help=f"how many brokers, {BROKERS} by default")
+    parser.add_argument("--racks", type=int, metavar="N", help=f"over how many racks, {RACKS} by default")
+    parser.add_argument(
+        "--port",
+        type=int,
+        metavar="PORT",
+        help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones",
+    )
+    add_directory(parser)
+    parser.add_argument("--detach", action="store_true", help="leave the cluster running and return")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="any of Kafka's broker settings, for every node; may be repeated",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=START_SECONDS,
+        metavar="SECONDS",
+        help=f"give up when it is not up by then, {START_SECONDS:.0f} by default",
+    )
+    add_json(parser)
+    return parser
+
+
+def _say_ready(node_id: int, after_seconds: float) -> None:
+    say(f"node {node_id} is up after {after_seconds:.2f} s")
+
+
+def _described(record: ClusterRecord) -> str:
+    witness = ", and a witness" if len(record.nodes) > len(record.brokers) else ""
+    return f"{counted(len(record.brokers), 'broker')} in {counted(record.racks, 'rack')}{witness}:"
+
+
+def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -> None:
+    if not as_json:
+        print(f"bootstrap servers: {record.bootstrap_servers}", flush=True)
+        return
+    print_json(
+        {
+            "dir": str(cluster.directory),
+            "cluster_id": record.cluster_id,
+            "bootstrap_servers": record.bootstrap_servers,
+            "nodes": [
+                {
+                    "id": node.node_id,
+                    "rack": node.rack,
+                    "roles": list(node.roles),
+                    "pid": node.process.pid if node.process else None,
+                    "address": f"{record.host}:{node.port}",
+                    "log": str(cluster.log_of(node.node_id)),
+                }
+                for node in record.nodes
+            ],
+        }
+    )
+
+
+def _stay(cluster: LocalCluster) -> int:
+    """Until Ctrl-C, or until nobody runs any more because somebody else took the cluster down."""
+    say("Ctrl-C stops the cluster.")
+    try:
+        _tell_changes(cluster)
+    except KeyboardInterrupt:
+        say("stopping; once more Ctrl-C kills")
+        return _stopped(cluster)
+    say("no node runs any more")
+    return 0
+
+
+def _tell_changes(cluster: LocalCluster) -> None:
+    known = {node.node_id: state for node, state in cluster.states()}
+    while any(state != "dead" for state in known.values()):
+        cluster.wait_change(STATES_EVERY_SECONDS)
+        for node, state in cluster.states():
+            if state != known[node.node_id]:
+                known[node.node_id] = state
+                say(f"node {node.node_id} is {state}")
+
+
+def _stopped(cluster: LocalCluster) -> int:
+    everybody = [node.node_id for node in cluster.record().nodes]
+    try:
+        late = cluster.down()
+    except KeyboardInterrupt:
+        late = everybody
+        cluster.kill(everybody)
+    if late:
+        say(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
+    return 0

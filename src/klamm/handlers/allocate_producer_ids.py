@@ -1,0 +1,25 @@
+"""AllocateProducerIds (0): a broker takes a block of producer ids. The block is told when it is committed."""
+
+from klamm.broker.answer import Answer, Reply
+from klamm.broker.call import Call
+from klamm.errors import ErrorCode, KafkaError
+from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
+from klamm.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+
+def handle(request: AllocateProducerIdsRequest, call: Call) -> Answer:
+    controller = call.broker.controller
+    if controller is None:
+        return Reply(AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    try:
+        decision = controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
+    except KafkaError as error:
+        return Reply(AllocateProducerIdsResponse(error_code=error.code))
+
+    def respond(code: ErrorCode, message: str | None) -> AllocateProducerIdsResponse:
+        if code:
+            return AllocateProducerIdsResponse(error_code=code)
+        block = decision.response
+        return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.count)
+
+    return once_committed(call, decision.records, BROKERS_WAITING_MS, respond)

@@ -1,0 +1,38 @@
+"""BrokerHeartbeat (0-2): a broker is alive, has caught up so far, or wants to stop.
+
+Left out: directories that failed or are cordoned, one by one. A node has one, and stops when it fails.
+"""
+
+from klamm.broker.answer import Answer, Reply
+from klamm.broker.call import Call
+from klamm.controller.brokers import BrokerHeartbeat
+from klamm.errors import ErrorCode, KafkaError
+from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
+from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+
+def handle(request: BrokerHeartbeatRequest, call: Call) -> Answer:
+    broker = call.broker
+    if broker.controller is None:
+        return Reply(BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    beat = BrokerHeartbeat(
+        broker_id=request.broker_id,
+        broker_epoch=request.broker_epoch,
+        metadata_offset=request.current_metadata_offset,
+        want_fence=request.want_fence,
+        want_shut_down=request.want_shut_down,
+    )
+    try:
+        decision = broker.controller.heartbeat(beat, broker.quorum.log.end_offset, call.now)
+    except KafkaError as error:
+        return Reply(BrokerHeartbeatResponse(error_code=error.code))
+
+    def respond(code: ErrorCode, message: str | None) -> BrokerHeartbeatResponse:
+        if code:
+            return BrokerHeartbeatResponse(error_code=code)
+        reply = decision.response
+        return BrokerHeartbeatResponse(
+            is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
+        )
+
+    return once_committed(call, decision.records, BROKERS_WAITING_MS, respond)

@@ -1,0 +1,64 @@
+"""What a person asks for and what the directory holds already, brought together.
+
+A cluster keeps its layout: its nodes know each other by number and port, and its topics are placed over its racks. So
+a wish that names none of it takes the cluster as it is, and one that contradicts it is refused. Settings may change
+from one start to the next.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from random import Random
+
+from klamm.ids import drawn_uuid, uuid_text
+from klamm.local.problems import LocalError
+from klamm.local.record import ClusterRecord, NodeRecord
+from klamm.local.topology import planned
+
+HOST = "127.0.0.1"
+BROKERS, RACKS = 3, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """None where nothing was said."""
+
+    brokers: int | None = None
+    racks: int | None = None
+    first_port: int | None = None
+    """The first node's; the others follow. 0 lets the system choose all of them."""
+    settings: Mapping[str, str] | None = None
+
+
+def new_cluster(wish: Wish, random: Random) -> ClusterRecord:
+    """A cluster that never was, as wished; its ports are yet to be given."""
+    nodes = planned(BROKERS if wish.brokers is None else wish.brokers, RACKS if wish.racks is None else wish.racks)
+    return ClusterRecord(
+        cluster_id=uuid_text(drawn_uuid(random)),
+        host=HOST,
+        settings=dict(wish.settings or {}),
+        nodes=tuple(NodeRecord(node.node_id, node.rack, node.roles, port=0) for node in nodes),
+    )
+
+
+def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
+    """The cluster that is there, with the settings wished for; LocalError if it is another than was asked for."""
+    differences = [
+        f"{name} {is_there}, not {wished}"
+        for name, is_there, wished in (
+            ("--brokers", len(known.brokers), wish.brokers),
+            ("--racks", known.racks, wish.racks),
+            ("--port", known.nodes[0].port, wish.first_port or None),
+        )
+        if wished is not None and wished != is_there
+    ]
+    if differences:
+        raise LocalError(
+            f"the directory holds another cluster: {'; '.join(differences)}. "
+            "Leave these options out to start it as it is, or choose another directory with --dir"
+        )
+    return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def with_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:
+    nodes = (replace(node, port=port) for node, port in zip(record.nodes, ports, strict=True))
+    return replace(record, nodes=tuple(nodes))

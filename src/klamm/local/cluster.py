@@ -1,0 +1,250 @@
+"""A cluster of node processes on this machine: brought up, taken down, and its nodes stopped, killed, paused, started.
+
+What is done to a node is done to the process that DIR/cluster.json names, if that very process still lives. Nodes do
+not depend on whoever started them; any later command finds them again.
+"""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import SystemRandom
+from typing import NamedTuple
+
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.local.ports import HeldPorts, ports_from
+from klamm.local.problems import LocalError, NoCluster
+from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
+from klamm.local.record import ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
+from klamm.local.topology import has_majority
+
+FIRST_PORT = 9092
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+KILL_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 0.003
+
+
+class NodeState(NamedTuple):
+    node: NodeRecord
+    state: State
+
+
+def nobody_listens(node_id: int) -> None:
+    """For who does not want to hear of every node."""
+
+
+class LocalCluster:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    # What is there.
+
+    def record(self) -> ClusterRecord:
+        found = read_record(self.directory)
+        if found is None:
+            raise NoCluster(f"there is no cluster in {self.directory}; `klamm up --dir` makes one")
+        return found
+
+    def states(self) -> list[NodeState]:
+        for child in self._children:
+            child.poll()  # Else those that ended would stay in the system's table for as long as we live.
+        return [NodeState(node, _state(node)) for node in self.record().nodes]
+
+    def log_of(self, node_id: int) -> Path:
+        return self.directory / f"node-{node_id}.log"
+
+    # The whole cluster.
+
+    def up(
+        self, wish: Wish, timeout_seconds: float = START_SECONDS, on_ready: Callable[[int], None] = nobody_listens
+    ) -> ClusterRecord:
+        """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
+        start, the others are ended, and a cluster that was new leaves nothing but its logs."""
+        with locked(self.directory):
+            known = read_record(self.directory)
+            if known is None:
+                self._check_nothing_lies_there()
+                record = new_cluster(wish, SystemRandom())
+                ports = ports_from(FIRST_PORT if wish.first_port is None else wish.first_port, len(record.nodes))
+            else:
+                self._check_nobody_runs(known)
+                record = known_cluster(known, wish)
+                ports = [node.port for node in record.nodes]
+            with HeldPorts(record.host, ports) as held:
+                record = with_ports(record, held.ports)
+                try:
+                    begun = self._begin(record, record.nodes)
+                    begun.wait_ready(timeout_seconds, on_ready)
+                except BaseException:
+                    self._undo(record, is_new=known is None)
+                    raise
+        return begun.record
+
+    def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
+        """Stop all nodes, at once; those that had to be killed because they did not stop in time."""
+        everybody = [node.node_id for node in self.record().nodes]
+        late = self.stop(everybody, timeout_seconds)
+        self.kill(late)
+        return late
+
+    # Single nodes.
+
+    def start(
+        self,
+        node_ids: Sequence[int],
+        timeout_seconds: float = START_SECONDS,
+        on_ready: Callable[[int], None] = nobody_listens,
+    ) -> bool:
+        """Start these nodes, those that do not run, and return when they are up. Whether they serve clients: not
+        where the quorum has no majority even with them."""
+        self.record()
+        with locked(self.directory):
+            record = self.record()
+            nodes = [node for node in map(record.node, dict.fromkeys(node_ids)) if _state(node) == "dead"]
+            begun = self._begin(record, nodes)
+        begun.wait_ready(timeout_seconds, on_ready)
+        return begun.can_decide
+
+    def stop(self, node_ids: Iterable[int], timeout_seconds: float = STOP_SECONDS) -> list[int]:
+        """Ask these nodes to end cleanly, all at once, and wait; those that did not end in time."""
+        alive = self._alive(node_ids)
+        for process in alive.values():
+            signal_to(process, signal.SIGTERM)
+            # One that is paused hears of it only when it goes on.
+            signal_to(process, signal.SIGCONT)
+        deadline = time.monotonic() + timeout_seconds
+        return [node_id for node_id, process in alive.items() if not wait_ended(process, deadline - time.monotonic())]
+
+    def kill(self, node_ids: Iterable[int]) -> None:
+        """End these nodes without a goodbye."""
+        alive = self._alive(node_ids)
+        for process in alive.values():
+            signal_to(process, signal.SIGKILL)
+        for node_id, process in alive.items():
+            if not wait_ended(process, KILL_SECONDS):
+                raise LocalError(f"node {node_id} (process {process.pid}) does not end; is its disk stuck?")
+
+    def pause(self, node_ids: Sequence[int]) -> None:
+        """Let these nodes stand still: connected, and deaf and dumb."""
+        self._signal_until(node_ids, signal.SIGSTOP, "paused")
+
+    def resume(self, node_ids: Sequence[int]) -> None:
+        self._signal_until(node_ids, signal.SIGCONT, "running")
+
+    def wait_change(self, timeout_seconds: float) -> None:
+        """Until a node ends that runs now, at most so long."""
+        with Watch(self._alive(node.node_id for node in self.record().nodes).values()) as watch:
+            watch.wait_ended(timeout_seconds)
+
+    # Helpers.
+
+    def _begin(self, record: ClusterRecord, nodes: Sequence[NodeRecord]) -> "Begun":
+        """Start these nodes' processes and note them. Nobody waits yet."""
+        logs = {node.node_id: _size(self.log_of(node.node_id)) for node in nodes}
+        processes = {}
+        try:
+            for node in nodes:
+                child = started(self._command(record, node), self.log_of(node.node_id))
+                self._children.append(child)
+                processes[node.node_id] = process_of(child.pid)
+        finally:
+            # Also when the second one could not be started, or somebody lost patience: the first one is there.
+            noted = record.with_processes(processes)
+            write_record(self.directory, noted)
+        alive = {node.node_id for node in noted.nodes if _state(node) == "running"}
+        return Begun(self, noted, logs, can_decide=has_majority(noted.nodes, alive))
+
+    def _command(self, record: ClusterRecord, node: NodeRecord) -> list[str]:
+        # -P: what lies in the directory we are called from is no module of ours.
+        command = [sys.executable, "-P", "-m", "klamm", "broker", "--id", str(node.node_id)]
+        command += ["--listen", f"{record.host}:{node.port}", "--dir", str(self.directory / f"node-{node.node_id}")]
+        if node.rack is not None:
+            command += ["--rack", node.rack]
+        command += ["--roles", ",".join(node.roles), "--quorum", record.quorum, "--cluster-id", record.cluster_id]
+        for name, value in sorted(record.settings.items()):
+            command += ["--set", f"{name}={value}"]
+        return command
+
+    def _undo(self, record: ClusterRecord, is_new: bool) -> None:
+        """All of them are our own children, and nobody was told of this cluster yet."""
+        for child in self._children:
+            child.kill()
+            child.wait()
+        if is_new:
+            remove_record(self.directory)
+            for node in record.nodes:
+                shutil.rmtree(self.directory / f"node-{node.node_id}", ignore_errors=True)
+
+    def _alive(self, node_ids: Iterable[int]) -> dict[int, Process]:
+        record = self.record()
+        nodes = [record.node(node_id) for node_id in dict.fromkeys(node_ids)]
+        return {node.node_id: node.process for node in nodes if node.process and _state(node) != "dead"}
+
+    def _signal_until(self, node_ids: Sequence[int], number: signal.Signals, wanted: State) -> None:
+        alive = self._alive(node_ids)
+        dead = sorted(set(node_ids) - set(alive))
+        if dead:
+            raise LocalError(f"{listed(dead)} {'is' if len(dead) == 1 else 'are'} dead; `klamm node start` starts it")
+        for node_id, process in alive.items():
+            signal_to(process, number)
+            while state_of(process) != wanted:
+                # Between the signal and its effect there is a moment.
+                if wait_ended(process, LOOK_AGAIN_SECONDS):
+                    raise LocalError(f"node {node_id} ended meanwhile")
+
+    def _check_nothing_lies_there(self) -> None:
+        """Nodes of a cluster that is not recorded: a new one would take their data for its own, or lose it."""
+        found = sorted(path.name for path in self.directory.glob("node-*") if path.is_dir())
+        if found:
+            raise LocalError(
+                f"{self.directory} holds data ({', '.join(found)}) and no cluster.json to say of what cluster; "
+                "move it away, or choose another directory with --dir"
+            )
+
+    def _check_nobody_runs(self, known: ClusterRecord) -> None:
+        running = [node.node_id for node in known.nodes if _state(node) != "dead"]
+        if running:
+            rest = "" if len(running) == len(known.nodes) else "; `klamm node start` starts the others"
+            raise LocalError(
+                f"the cluster in {self.directory} runs already ({listed(running)}); `klamm down` stops it{rest}"
+            )
+
+
+class Begun(NamedTuple):
+    """Nodes whose processes were just started."""
+
+    cluster: LocalCluster
+    record: ClusterRecord
+    said_before: dict[int, int]
+    can_decide: bool
+
+    def wait_ready(self, timeout_seconds: float, on_ready: Callable[[int], None]) -> None:
+        # Imported while the nodes start, not before.
+        from klamm.local.asking import Address
+        from klamm.local.readiness import Starting, wait_ready
+
+        starting = []
+        for node_id, said_before in self.said_before.items():
+            node = self.record.node(node_id)
+            assert node.process is not None
+            address, log = Address(self.record.host, node.port), self.cluster.log_of(node_id)
+            will_serve = node.is_broker and self.can_decide
+            starting.append(Starting(node_id, node.process, address, log, said_before, will_serve))
+        wait_ready(starting, timeout_seconds, on_ready)
+
+
+def listed(node_ids: Sequence[int]) -> str:
+    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
+
+
+def _state(node: NodeRecord) -> State:
+    return "dead" if node.process is None else state_of(node.process)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,140 @@
+"""What is known of a cluster on this machine, kept in DIR/cluster.json: its nodes, their places and their processes.
+
+The file is replaced as a whole and changed under a lock, so that two commands at once leave both their changes in it.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from klamm.local.processes import Process
+from klamm.local.problems import LocalError
+from klamm.local.topology import PlannedNode
+
+FILE, LOCK = "cluster.json", ".cluster.lock"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord(PlannedNode):
+    port: int
+    process: Process | None = None
+    """The last one that was started for it; it may have ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    cluster_id: str
+    host: str
+    settings: Mapping[str, str]
+    """Given to every node."""
+    nodes: tuple[NodeRecord, ...]
+
+    def node(self, node_id: int) -> NodeRecord:
+        for node in self.nodes:
+            if node.node_id == node_id:
+                return node
+        known = ", ".join(str(node.node_id) for node in self.nodes)
+        raise LocalError(f"there is no node {node_id} in this cluster; its nodes are {known}")
+
+    @property
+    def brokers(self) -> list[NodeRecord]:
+        return [node for node in self.nodes if node.is_broker]
+
+    @property
+    def racks(self) -> int:
+        return len({node.rack for node in self.brokers})
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{self.host}:{node.port}" for node in self.brokers)
+
+    @property
+    def quorum(self) -> str:
+        """The voters as `controller.quorum.voters` has them."""
+        return ",".join(f"{node.node_id}@{self.host}:{node.port}" for node in self.nodes if node.is_voter)
+
+    def with_processes(self, processes: Mapping[int, Process]) -> "ClusterRecord":
+        nodes = (replace(node, process=processes.get(node.node_id, node.process)) for node in self.nodes)
+        return replace(self, nodes=tuple(nodes))
+
+
+def read_record(directory: Path) -> ClusterRecord | None:
+    """The cluster of this directory, or None where there is none."""
+    path = directory / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise LocalError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        return _record_of(json.loads(text))
+    except (ValueError, TypeError, KeyError) as error:
+        raise LocalError(f"{path} is damaged ({error!r}); the nodes' data beside it is not touched") from error
+
+
+def write_record(directory: Path, record: ClusterRecord) -> None:
+    path = directory / FILE
+    temporary = path.with_name(f"{FILE}.tmp")
+    temporary.write_text(json.dumps(_document(record), indent=2) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def remove_record(directory: Path) -> None:
+    (directory / FILE).unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """While this is held, nobody else changes the record."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _document(record: ClusterRecord) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "cluster_id": record.cluster_id,
+        "host": record.host,
+        "settings": dict(record.settings),
+        "nodes": [
+            {
+                "id": node.node_id,
+                "rack": node.rack,
+                "roles": list(node.roles),
+                "port": node.port,
+                "process": None if node.process is None else node.process._asdict(),
+            }
+            for node in record.nodes
+        ],
+    }
+
+
+def _record_of(document: Any) -> ClusterRecord:
+    if document["format"] != FORMAT:
+        raise ValueError(f"format {document['format']}, and this version knows {FORMAT}")
+    nodes = tuple(
+        NodeRecord(
+            node_id=int(node["id"]),
+            rack=node["rack"],
+            roles=tuple(node["roles"]),
+            port=int(node["port"]),
+            process=None if node["process"] is None else Process(**node["process"]),
+        )
+        for node in document["nodes"]
+    )
+    return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes)

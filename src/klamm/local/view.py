@@ -1,0 +1,110 @@
+"""The cluster as one of its brokers sees it: who is there, who decides, where every partition stands."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from klamm.errors import ErrorCode
+from klamm.local.asking import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA, Address, Conversation, NoAnswer
+from klamm.wire.messages.describe_cluster import DescribeClusterRequest
+from klamm.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
+from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSeen:
+    broker_id: int
+    rack: str | None
+    host: str
+    port: int
+    is_fenced: bool
+    """Registered, and not taking part at the moment: down, or just starting."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSeen:
+    topic: str
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+    @property
+    def is_offline(self) -> bool:
+        return self.leader < 0
+
+    @property
+    def is_under_replicated(self) -> bool:
+        return len(self.in_sync) < len(self.replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSeen:
+    cluster_id: str
+    controller: int | None
+    """The node whose quorum replica leads; None while nobody does, or nobody says."""
+    brokers: tuple[BrokerSeen, ...]
+    partitions: tuple[PartitionSeen, ...]
+
+
+class UnknownTopic(Exception):  # noqa: N818
+    """A topic that is not there."""
+
+
+def cluster_seen(
+    addresses: Iterable[Address], timeout_seconds: float, topics: Sequence[str] | None = None
+) -> ClusterSeen:
+    """What the first of these brokers that answers says, of all topics or of these. NoAnswer if none does."""
+    problems = []
+    for address in addresses:
+        try:
+            with Conversation(address, timeout_seconds) as broker:
+                return _seen_by(broker, topics)
+        except NoAnswer as problem:
+            problems.append(str(problem))
+    raise NoAnswer("; ".join(problems) or "there is no broker to ask")
+
+
+def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
+    """The brokers that this one tells its clients of."""
+    with Conversation(address, timeout_seconds) as broker:
+        return {each.node_id for each in broker.ask(METADATA, 12, MetadataRequest(topics=[])).brokers}
+
+
+def _seen_by(broker: Conversation, topics: Sequence[str] | None) -> ClusterSeen:
+    described = broker.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest(include_fenced_brokers=True))
+    if described.error_code:
+        raise NoAnswer(f"DescribeCluster: {ErrorCode(described.error_code).name}")
+    brokers = tuple(
+        BrokerSeen(each.broker_id, each.rack, each.host, each.port, each.is_fenced)
+        for each in sorted(described.brokers, key=lambda each: each.broker_id)
+    )
+    partitions = tuple(_partitions_seen(broker, topics))
+    return ClusterSeen(described.cluster_id, _controller_seen(broker), brokers, partitions)
+
+
+def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list[PartitionSeen]:
+    wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+    answer = broker.ask(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+    found = []
+    for topic in sorted(answer.topics, key=lambda topic: topic.name):
+        if topic.error_code:
+            raise UnknownTopic(topic.name)
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index):
+            replicas, in_sync = tuple(each.replica_nodes), tuple(each.isr_nodes)
+            found.append(PartitionSeen(topic.name, each.partition_index, each.leader_id, replicas, in_sync))
+    return found
+
+
+def _controller_seen(broker: Conversation) -> int | None:
+    """Last, because whoever does not know this request closes the connection."""
+    request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
+    try:
+        answer = broker.ask(DESCRIBE_QUORUM, 2, request)
+    except NoAnswer:
+        return None
+    if answer.error_code or answer.topics[0].partitions[0].error_code:
+        return None
+    leader: int = answer.topics[0].partitions[0].leader_id
+    return leader if leader >= 0 else None

@@ -1,0 +1,177 @@
+"""This broker's place in the cluster: registered, caught up, counted on, and in the end let go.
+
+A broker registers with the controller under a new incarnation and gets an epoch. While it is fenced it leads nothing
+and is in nobody's in-sync set; heartbeats tell the controller how far its metadata is, and when that holds its own
+registration and its logs are open, it is counted on. From then on heartbeats say that it is alive. A broker that wants
+to stop says so, goes on until the controller has given its partitions to others, and stops then.
+
+Nothing here waits for an interval where something has happened: a new controller, metadata that caught up and the wish
+to stop are told at once.
+"""
+
+from collections.abc import Callable
+
+from klamm.broker.broker import Broker
+from klamm.controller import features
+from klamm.errors import ErrorCode
+from klamm.facts import Tell
+from klamm.ids import Now, Uuid
+from klamm.metadata.image import Endpoint
+from klamm.node.facts import Registered, RegistrationRefused, Serving
+from klamm.node.identity import Identity
+from klamm.node.peers import Peer, Peers, Purpose
+from klamm.wire.apis import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from klamm.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+HEARTBEAT_VERSION = 1
+REGISTRATION_VERSION = 4
+RETRY_MS = 50.0
+NOT_YET_MS = 10.0
+"""A node that was just elected is not the controller before everything an earlier one left is committed."""
+NOT_REGISTERED = -1
+
+
+class Membership:
+    def __init__(self, broker: Broker, peers: Peers, controller: Callable[[], Peer | None], tell: Tell) -> None:
+        self._broker = broker
+        self._peers = peers
+        self._controller = controller
+        """Who is the active controller, as far as we know."""
+        self._tell = tell
+        self._interval_ms = float(broker.config.integer("broker.heartbeat.interval.ms"))
+        self._patience_ms = float(broker.config.integer("broker.session.timeout.ms"))
+        self._request: BrokerRegistrationRequest
+        self.epoch = NOT_REGISTERED
+        self.is_serving = False
+        """Whether the controller has counted on us once. Clients are heard from then on."""
+        self.may_stop = False
+        self._wants_to_stop = False
+        self._asking = False
+        self._told_offset = -1
+        self._due_ms: float | None = None
+        self._asked: Peer | None = None
+
+    def start(
+        self, identity: Identity, endpoint: Endpoint, incarnation: Uuid, previous_broker_epoch: int, now: Now
+    ) -> None:
+        self._request = BrokerRegistrationRequest(
+            broker_id=self._broker.node_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=incarnation,
+            listeners=[
+                Listener(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=endpoint.security_protocol,
+                )
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(features.SUPPORTED.items())
+            ],
+            rack=self._broker.config.rack,
+            log_dirs=[identity.directory_id],
+            previous_broker_epoch=previous_broker_epoch,
+        )
+        self._due_ms = now.monotonic_ms
+
+    def begin_to_stop(self, now: Now) -> None:
+        """Ask to be let go. `may_stop` says when."""
+        self._wants_to_stop = True
+        self._due_ms = now.monotonic_ms
+
+    def next_deadline_ms(self) -> float | None:
+        return None if self._asking else self._due_ms
+
+    def controller_changed(self, now: Now) -> None:
+        """Whoever it is now does not know yet that we are alive."""
+        if self._due_ms is not None:
+            self._due_ms = now.monotonic_ms
+
+    def followed(self, now: Now) -> None:
+        """The broker's image moved on."""
+        if (
+            self._due_ms is not None
+            and not self.is_serving
+            and self._has_caught_up()
+            and self._told_offset < self.epoch
+        ):
+            self._due_ms = now.monotonic_ms
+
+    def tick(self, now: Now) -> None:
+        if self._asking or self._due_ms is None or self._due_ms > now.monotonic_ms:
+            return
+        controller = self._controller()
+        if controller is None:
+            self._due_ms = now.monotonic_ms + RETRY_MS
+        elif self.epoch == NOT_REGISTERED:
+            self._ask(controller, BROKER_REGISTRATION, REGISTRATION_VERSION, self._request, self._registered, now)
+        else:
+            self._beat(controller, now)
+
+    def _beat(self, controller: Peer, now: Now) -> None:
+        ready = self._has_caught_up()
+        self._told_offset = self._broker.image.offset if ready else -1
+        beat = BrokerHeartbeatRequest(
+            broker_id=self._broker.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._broker.image.offset,
+            want_fence=not ready,
+            want_shut_down=self._wants_to_stop,
+        )
+        self._ask(controller, BROKER_HEARTBEAT, HEARTBEAT_VERSION, beat, self._heard, now)
+
+    def _has_caught_up(self) -> bool:
+        return self.epoch != NOT_REGISTERED and self._broker.image.offset >= self.epoch and self._broker.is_open
+
+    def _ask(
+        self,
+        controller: Peer,
+        api: int,
+        version: int,
+        request: object,
+        then: Callable[[object, Now], None],
+        now: Now,
+    ) -> None:
+        self._asking = True
+        self._peers.ask(controller, Purpose.MEMBERSHIP, api, version, request, self._patience_ms, then, now)
+
+    def _registered(self, answer: object, now: Now) -> None:
+        self._asking = False
+        self._due_ms = now.monotonic_ms
+        if not isinstance(answer, BrokerRegistrationResponse):
+            self._due_ms += RETRY_MS
+        elif answer.error_code == ErrorCode.NOT_CONTROLLER:
+            self._due_ms += NOT_YET_MS
+        elif answer.error_code:
+            self._tell(RegistrationRefused(ErrorCode(answer.error_code).name))
+            self._due_ms += 10 * RETRY_MS
+        else:
+            self.epoch = answer.broker_epoch
+            self._tell(Registered(self.epoch))
+
+    def _heard(self, answer: object, now: Now) -> None:
+        self._asking = False
+        if not isinstance(answer, BrokerHeartbeatResponse):
+            self._due_ms = now.monotonic_ms + RETRY_MS
+        elif answer.error_code == ErrorCode.NOT_CONTROLLER:
+            self._due_ms = now.monotonic_ms + NOT_YET_MS
+        elif answer.error_code:
+            # It does not know this life of ours: it lost its memory of us, or somebody else took our number.
+            self.epoch = NOT_REGISTERED
+            self._due_ms = now.monotonic_ms + RETRY_MS
+        else:
+            self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)
+            self._due_ms = now.monotonic_ms + (RETRY_MS if self._wants_to_stop else self._interval_ms)
+            if answer.is_fenced:
+                self.followed(now)
+            elif not self.is_serving:
+                self.is_serving = True
+                self._tell(Serving(self._broker.node_id))

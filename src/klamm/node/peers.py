@@ -1,0 +1,226 @@
+"""Other nodes, as far as we ask them something: connections that are dialled when needed, and who waits for answers.
+
+Replies leave a connection in the order its requests came, so a fetch that waits half a second for records would hold up
+a heartbeat behind it. Hence one connection for each purpose. Whoever asks is told the answer, or that there will be
+none (refused, closed, too late), and decides itself whether to ask again. To ask this very node is to ask its handlers,
+without a connection.
+
+A connection that breaks is no proof of anything. One that breaks and finds nobody listening when it is dialled again
+is: the process is dead, and whoever depends on it need not wait for a timeout. `gone` collects these nodes.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from klamm.codec.primitives import Malformed
+from klamm.facts import Tell
+from klamm.ids import BrokerId, Now
+from klamm.node.effects import Close, Dial, Effect, Send
+from klamm.node.facts import AnswerNotUnderstood
+from klamm.wire.client_connection import Asked, ClientConnection
+
+Then: TypeAlias = Callable[[Any, Now], None]
+AskHere: TypeAlias = Callable[[int, int, object, float, Then, Now], None]
+
+REDIAL_MS = 1_000.0
+"""A node we watch that cannot be reached, for another reason than that nobody listens, is tried again after this."""
+
+
+class Purpose(IntEnum):
+    """Why we talk to a node. Each has its own connection."""
+
+    WATCH = 0
+    VOTE = 1
+    METADATA = 2
+    MEMBERSHIP = 3
+    IN_SYNC = 4
+    FORWARD = 5
+    REPLICATION = 6
+
+
+class Peer(NamedTuple):
+    node_id: BrokerId
+    host: str
+    port: int
+
+
+class _Channel:
+    __slots__ = ("connection", "peer", "purpose")
+
+    def __init__(self, peer: Peer, purpose: Purpose, connection: ClientConnection) -> None:
+        self.peer = peer
+        self.purpose = purpose
+        self.connection = connection
+
+
+class Peers:
+    def __init__(self, me: BrokerId, ask_here: AskHere, tell: Tell) -> None:
+        self._me = me
+        self._client_id = f"node-{me}"
+        self._ask_here = ask_here
+        self._tell = tell
+        self._channels: dict[tuple[BrokerId, Purpose], _Channel] = {}
+        self._by_connection: dict[int, _Channel] = {}
+        self._watched: dict[BrokerId, Peer] = {}
+        self._redial: dict[BrokerId, float] = {}
+        self._next_connection = -1
+        self._effects: list[Effect] = []
+        self._touched: list[ClientConnection] = []
+        self.has_work = False
+        """Whether there is something to be sent, dialled or closed."""
+        self.gone: list[BrokerId] = []
+        """Nodes whose process is dead for certain, since somebody last took them from here."""
+
+    # Asking.
+
+    def ask(
+        self,
+        peer: Peer,
+        purpose: Purpose,
+        api: int,
+        version: int,
+        request: object,
+        timeout_ms: float,
+        then: Then,
+        now: Now,
+        answer_type: type[Any] | None = None,
+    ) -> None:
+        """`then(answer, now)`, with None if there is none within the time."""
+        deadline_ms = now.monotonic_ms + timeout_ms
+        if peer.node_id == self._me:
+            self._ask_here(api, version, request, deadline_ms, then, now)
+            return
+        connection = self._channel(peer, purpose, now).connection
+        connection.ask(api, version, request, deadline_ms, then, answer_type)
+        self._touch(connection)
+
+    def watch(self, peers: Sequence[Peer], now: Now) -> None:
+        """These nodes, and no others: when one of them dies, it is in `gone`."""
+        self._watched = {peer.node_id: peer for peer in peers if peer.node_id != self._me}
+        for node_id in [node_id for node_id, purpose in self._channels if purpose is Purpose.WATCH]:
+            if node_id not in self._watched:
+                self._close(self._channels[node_id, Purpose.WATCH])
+        for peer in self._watched.values():
+            if peer.node_id not in self._redial:
+                self._channel(peer, Purpose.WATCH, now)
+
+    def _channel(self, peer: Peer, purpose: Purpose, now: Now) -> _Channel:
+        channel = self._channels.get((peer.node_id, purpose))
+        if channel is not None and channel.peer != peer:
+            # It lives at another address now.
+            self._close(channel)
+            self._lose(channel, now)
+            channel = self._channels.get((peer.node_id, purpose))
+        if channel is None:
+            connection = ClientConnection(self._next_connection, self._client_id)
+            self._next_connection -= 1
+            channel = _Channel(peer, purpose, connection)
+            self._channels[peer.node_id, purpose] = channel
+            self._by_connection[connection.id] = channel
+            self._effects.append(Dial(connection.id, peer.host, peer.port))
+            self.has_work = True
+        return channel
+
+    # What happens.
+
+    def opened(self, connection: int) -> None:
+        channel = self._by_connection.get(connection)
+        if channel is None:
+            return
+        channel.connection.is_open = True
+        self._touch(channel.connection)
+        if channel.purpose is Purpose.WATCH and channel.peer.node_id not in self._watched:
+            # It was only a question whether it is alive.
+            self._close(channel)
+
+    def refused(self, connection: int, nobody_listens: bool, now: Now) -> None:
+        channel = self._forgotten(connection)
+        if channel is None:
+            return
+        if channel.purpose is Purpose.WATCH:
+            if nobody_listens:
+                self.gone.append(channel.peer.node_id)
+            if channel.peer.node_id in self._watched:
+                self._redial[channel.peer.node_id] = now.monotonic_ms + REDIAL_MS
+        self._lose(channel, now)
+
+    def closed(self, connection: int, now: Now) -> None:
+        channel = self._forgotten(connection)
+        if channel is None:
+            return
+        if channel.connection.is_open:
+            self._channel(channel.peer, Purpose.WATCH, now)
+        self._lose(channel, now)
+
+    def received(self, connection: int, frames: Sequence[memoryview], now: Now) -> None:
+        channel = self._by_connection.get(connection)
+        if channel is None:
+            return
+        for frame in frames:
+            try:
+                asked, answer = channel.connection.answered(frame)
+            except Malformed as error:
+                self._tell(AnswerNotUnderstood(channel.peer.node_id, str(error)))
+                self._close(channel)
+                self._lose(channel, now)
+                return
+            asked.then(answer, now)
+
+    def tick(self, now: Now) -> None:
+        """Nobody waits for ever: a connection on which an answer is overdue is closed, and all that was asked on it is
+        lost with it."""
+        for channel in list(self._by_connection.values()):
+            asked = channel.connection.asked
+            if asked and min(each.deadline_ms for each in asked) <= now.monotonic_ms:
+                self._close(channel)
+                self._lose(channel, now)
+        for node_id in [node_id for node_id, due_ms in self._redial.items() if due_ms <= now.monotonic_ms]:
+            del self._redial[node_id]
+            if node_id in self._watched:
+                self._channel(self._watched[node_id], Purpose.WATCH, now)
+
+    def next_deadline_ms(self) -> float | None:
+        waiting = [channel.connection.asked for channel in self._by_connection.values() if channel.connection.asked]
+        due = [min(each.deadline_ms for each in asked) for asked in waiting]
+        due += self._redial.values()
+        return min(due, default=None)
+
+    def take_gone(self) -> list[BrokerId]:
+        gone, self.gone = self.gone, []
+        return gone
+
+    def take_effects(self) -> list[Effect]:
+        """What has to be sent, dialled and closed. Part of settling."""
+        effects, self._effects = self._effects, []
+        touched, self._touched = self._touched, []
+        for connection in touched:
+            connection.touched = False
+            if connection.is_open and connection.outgoing and connection.id in self._by_connection:
+                effects.append(Send(connection.id, connection.take_outgoing()))
+        return effects
+
+    # Helpers.
+
+    def _touch(self, connection: ClientConnection) -> None:
+        self.has_work = True
+        if not connection.touched:
+            connection.touched = True
+            self._touched.append(connection)
+
+    def _close(self, channel: _Channel) -> None:
+        self._forgotten(channel.connection.id)
+        self._effects.append(Close(channel.connection.id))
+        self.has_work = True
+
+    def _forgotten(self, connection: int) -> _Channel | None:
+        channel = self._by_connection.pop(connection, None)
+        if channel is not None:
+            del self._channels[channel.peer.node_id, channel.purpose]
+        return channel
+
+    def _lose(self, channel: _Channel, now: Now) -> None:
+        asked: list[Asked] = list(channel.connection.asked)
+        channel.connection.asked.clear()
+        for each in asked:
+            each.then(None, now)

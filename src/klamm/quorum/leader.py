@@ -1,0 +1,137 @@
+"""Leading: how far every replica is, what a majority holds, and whether a majority still listens.
+
+A fetch at an offset is the only acknowledgement there is: everything below it is on that replica's disk. What more
+than half of the voters hold is committed, once the leader's own epoch has begun at or below it: a majority for what an
+earlier epoch wrote proves nothing by itself (Raft, figure 8).
+
+A leader that a majority has not fetched from for a while may have been replaced without knowing. It resigns rather than
+keep its clients waiting (check quorum).
+"""
+
+from dataclasses import dataclass
+
+from klamm.ids import BrokerId, Epoch, Now, Offset
+from klamm.quorum.identity import ReplicaKey
+from klamm.quorum.majority import committed_offset
+from klamm.quorum.messages import Outgoing, ReplicaDescription
+from klamm.quorum.voters import Voter, Voters
+
+OBSERVER_SESSION_MS = 300_000.0
+"""An observer that was not heard of for so long is no longer described."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a leader knows of one replica."""
+
+    end_offset: Offset = 0
+    fetched_ms: float = -1.0
+    """Monotonic; -1 if it has not fetched from this leader yet."""
+    fetched_wall_ms: int = -1
+    caught_up_wall_ms: int = -1
+    _end_at_last_fetch: Offset = -1
+    """The leader's, when the replica fetched last: having all of that, it was caught up then."""
+
+    def note(self, offset: Offset, leader_end: Offset, now: Now) -> None:
+        if offset >= leader_end:
+            self.caught_up_wall_ms = now.wall_ms
+        elif self.fetched_wall_ms >= 0 and offset >= self._end_at_last_fetch:
+            self.caught_up_wall_ms = max(self.caught_up_wall_ms, self.fetched_wall_ms)
+        self.end_offset = offset
+        self.seen(now)
+        self._end_at_last_fetch = leader_end
+
+    def seen(self, now: Now) -> None:
+        self.fetched_ms = now.monotonic_ms
+        self.fetched_wall_ms = now.wall_ms
+
+
+class Leading:
+    def __init__(self, own: ReplicaKey, epoch: Epoch, start_offset: Offset, now: Now) -> None:
+        self.own = own
+        self.epoch = epoch
+        self.start_offset = start_offset
+        """Where this epoch begins, with its LeaderChange."""
+        self.began_ms = now.monotonic_ms
+        self.replicas: dict[ReplicaKey, Progress] = {}
+        self.telling: dict[BrokerId, Outgoing] = {}
+        """Voters who are being told that this epoch has begun."""
+        self._tell_ms: dict[BrokerId, float] = {}
+
+    # What fetches say.
+
+    def progress(self, key: ReplicaKey) -> Progress:
+        found = self.replicas.get(key)
+        if found is None:
+            found = self.replicas[key] = Progress()
+        return found
+
+    def committed(self, voters: Voters, own_flushed_end: Offset) -> Offset:
+        """Everything below it is on the disks of more than half of the voters."""
+        ends = [own_flushed_end if each.key == self.own else self._end_of(each) for each in voters.values()]
+        return committed_offset(ends)
+
+    def supported_until_ms(self, voters: Voters, patience_ms: float) -> float:
+        """When more than half of the voters, this one included, will have been silent for too long."""
+        heard = sorted((self._heard_ms(voter) for voter in voters.values()), reverse=True)
+        return heard[len(heard) // 2] + patience_ms
+
+    def forget_old_observers(self, voters: Voters, now_ms: float) -> None:
+        for key, progress in list(self.replicas.items()):
+            if not voters.has(key) and now_ms - max(progress.fetched_ms, self.began_ms) > OBSERVER_SESSION_MS:
+                del self.replicas[key]
+
+    def successors(self, voters: Voters) -> list[ReplicaKey]:
+        """Who should lead next: those with the longest logs."""
+        others = [voter for voter in voters.values() if voter.key != self.own]
+        return [voter.key for voter in sorted(others, key=lambda voter: (-self._end_of(voter), voter.node_id))]
+
+    def described(self, voters: Voters, own_end: Offset, now: Now) -> tuple[list[ReplicaDescription], ...]:
+        """Voters and observers."""
+        own = ReplicaDescription(self.own, own_end, now.wall_ms, now.wall_ms)
+        described = {key: _described(key, progress) for key, progress in self.replicas.items()}
+        described[self.own] = own
+        of_voters = [described.get(voter.key) or ReplicaDescription(voter.key, -1) for voter in voters.values()]
+        observers = [each for key, each in sorted(described.items()) if not voters.has(key)]
+        return of_voters, observers
+
+    # Who has to be told that this epoch has begun.
+
+    def to_tell(self, voters: Voters, now_ms: float, patience_ms: float) -> list[Voter]:
+        """Voters that do not fetch, though they could know by now."""
+        found = []
+        for voter in voters.values():
+            due_ms = self._tell_due_ms(voter, patience_ms)
+            if due_ms is not None and due_ms <= now_ms:
+                found.append(voter)
+        return found
+
+    def told(self, voter_id: BrokerId, next_ms: float) -> None:
+        """It was told, or could not be: when to do it again if it does not fetch."""
+        self.telling.pop(voter_id, None)
+        self._tell_ms[voter_id] = next_ms
+
+    def next_tell_ms(self, voters: Voters, patience_ms: float) -> float | None:
+        due = [self._tell_due_ms(voter, patience_ms) for voter in voters.values()]
+        return min((each for each in due if each is not None), default=None)
+
+    def _tell_due_ms(self, voter: Voter, patience_ms: float) -> float | None:
+        if voter.key == self.own or voter.node_id in self.telling:
+            return None
+        due_ms = self._tell_ms.get(voter.node_id, self.began_ms)
+        progress = self.replicas.get(voter.key)
+        return max(due_ms, progress.fetched_ms + patience_ms) if progress and progress.fetched_ms >= 0 else due_ms
+
+    def _end_of(self, voter: Voter) -> Offset:
+        progress = self.replicas.get(voter.key)
+        return progress.end_offset if progress is not None else 0
+
+    def _heard_ms(self, voter: Voter) -> float:
+        if voter.key == self.own:
+            return float("inf")
+        progress = self.replicas.get(voter.key)
+        return self.began_ms if progress is None else max(progress.fetched_ms, self.began_ms)
+
+
+def _described(key: ReplicaKey, progress: Progress) -> ReplicaDescription:
+    return ReplicaDescription(key, progress.end_offset, progress.fetched_wall_ms, progress.caught_up_wall_ms)

@@ -1,0 +1,51 @@
+"""Shared options: pairs, addresses, and where a command looks for its cluster."""
+
+import argparse
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of, bootstrap_of, pairs_of
+from klamm.local.agreeing import Wish, new_cluster, with_ports
+from klamm.local.asking import Address
+from klamm.local.problems import NoCluster
+from klamm.local.record import write_record
+
+
+def test_pairs() -> None:
+    assert pairs_of("--set", ["a=1", "b = x=y", "a=2", "c="]) == {"a": "2", "b": "x=y", "c": ""}
+
+
+@pytest.mark.parametrize("text", ["a", "=1", " =1"])
+def test_a_pair_that_is_none(text: str) -> None:
+    with pytest.raises(Misused, match="KEY=VALUE"):
+        pairs_of("--set", [text])
+
+
+def test_addresses() -> None:
+    assert addresses_of("a:1, [::1]:2,") == [Address("a", 1), Address("::1", 2)]
+
+
+@pytest.mark.parametrize("text", ["a", "a:", ":9092", "a:b", "a:70000"])
+def test_an_address_that_is_none(text: str) -> None:
+    with pytest.raises(Misused, match="HOST:PORT"):
+        addresses_of(text)
+
+
+def options(bootstrap: str | None = None, directory: str | None = None) -> argparse.Namespace:
+    return argparse.Namespace(bootstrap=bootstrap, dir=directory)
+
+
+def test_where_a_command_looks_for_its_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it was told, then the usual directory, then Kafka's usual port."""
+    monkeypatch.chdir(tmp_path)
+    assert bootstrap_of(options()) == "127.0.0.1:9092"
+    for name, port in ((DEFAULT_DIRECTORY, 1001), ("other", 1002)):
+        (tmp_path / name).mkdir()
+        write_record(tmp_path / name, with_ports(new_cluster(Wish(1, 1), Random(1)), [port]))
+    assert bootstrap_of(options()) == "127.0.0.1:1001"
+    assert bootstrap_of(options(directory="other")) == "127.0.0.1:1002"
+    assert bootstrap_of(options(bootstrap="far:3")) == "far:3"
+    with pytest.raises(NoCluster, match="klamm up --dir nowhere"):
+        bootstrap_of(options(directory="nowhere"))

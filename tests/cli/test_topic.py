@@ -1,0 +1,119 @@
+"""`klamm topic`, against a broker."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from klamm.cli import main
+from tests.harness.node import Node
+
+Klamm = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def topic_command(node: Node, capsys: pytest.CaptureFixture[str]) -> Klamm:
+    """`klamm topic VERB …` at this broker: the exit code, what it printed, what it said."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        code = main(["topic", *words, "--bootstrap", node.bootstrap])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return call
+
+
+def test_a_topic_is_created_described_altered_and_deleted(topic_command: Klamm, topic: str) -> None:
+    created = topic_command("create", topic, "--partitions", "3", "--replication", "1", "--config", "retention.ms=1000")
+    assert created == (0, f"topic {topic} created\n", "")
+    code, out, _ = topic_command("describe", topic)
+    assert code == 0
+    assert out.splitlines() == [
+        f"topic {topic}: 3 partitions, 1 replica each",
+        "  retention.ms=1000",
+        "partition  leader  replicas  in sync",
+        "        0       0  0         0",
+        "        1       0  0         0",
+        "        2       0  0         0",
+    ]
+    altered = topic_command("alter", topic, "--partitions", "5", "--config", "cleanup.policy=compact")
+    assert altered == (0, f"topic {topic} altered\n", "")
+    assert topic_command("alter", topic, "--unset", "retention.ms")[0] == 0
+    (described,) = json.loads(topic_command("describe", topic, "--json")[1])
+    assert described["config"] == {"cleanup.policy": "compact"}
+    assert [each["partition"] for each in described["partitions"]] == [0, 1, 2, 3, 4]
+    assert topic_command("delete", topic) == (0, f"topic {topic} deleted\n", "")
+    code, _, err = topic_command("describe", topic)
+    assert code == 1 and f"there is no topic {topic}" in err
+
+
+def test_what_is_not_given_is_the_brokers_default(topic_command: Klamm, topic: str) -> None:
+    assert topic_command("create", topic)[0] == 0
+    (described,) = json.loads(topic_command("describe", topic, "--json")[1])
+    assert described["config"] == {}
+    assert described["partitions"] == [{"partition": 0, "leader": 0, "replicas": [0], "in_sync": [0]}]
+
+
+def test_topics_are_listed(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic, "--partitions", "2")
+    listed = json.loads(topic_command("list", "--json")[1])
+    assert {"topic": topic, "partitions": 2, "replicas": 1, "offline": 0, "under_replicated": 0} in listed
+    assert topic in topic_command("list")[1]
+
+
+def test_the_placement_of_a_topic(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic, "--partitions", "2")
+    assert topic_command("placement", topic)[1].splitlines() == ["broker  leads", "B0      P0 P1"]
+    document = json.loads(topic_command("placement", topic, "--json")[1])
+    assert document["brokers"] == [{"id": 0, "rack": None, "fenced": False}]
+    assert document["partitions"][1] == {"partition": 1, "leader": 0, "followers": [], "in_sync": [0]}
+
+
+def test_asking_about_a_topic_does_not_create_it(topic_command: Klamm, topic: str) -> None:
+    """The broker creates topics for clients that ask about them; to look is not to ask for."""
+    for verb in ("describe", "placement"):
+        code, out, err = topic_command(verb, topic)
+        assert (code, out) == (1, "") and f"there is no topic {topic}" in err
+    assert topic not in topic_command("list")[1]
+
+
+def test_several_are_deleted_and_the_one_that_is_not_there_is_named(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic)
+    code, out, err = topic_command("delete", topic, "not-there")
+    assert (code, out) == (1, f"topic {topic} deleted\n")
+    assert err.startswith("klamm topic delete: not-there: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("create", "x", "--replication", "5"), 1, "x: "),
+        (("create", "not/a/name"), 1, "not/a/name: "),
+        (("create", "x", "--partitions", "0"), 1, "partitions"),
+        (("create", "x", "--config", "no.such.setting=1"), 1, "no.such.setting"),
+        (("create", "x", "--config", "retention.ms"), 2, "KEY=VALUE"),
+        (("alter", "x"), 2, "nothing to alter"),
+        (("alter", "x", "--config", "a=1", "--unset", "a"), 2, "at once"),
+        (("alter", "not-there", "--partitions", "3"), 1, "not-there: "),
+        (("alter", "not-there", "--config", "retention.ms=1"), 1, "not-there: "),
+    ],
+)
+def test_what_is_refused_is_said_in_words(
+    topic_command: Klamm, words: tuple[str, ...], code: int, said: str
+) -> None:
+    ended, out, err = topic_command(*words)
+    assert (ended, out) == (code, "") and said in err, err
+
+
+def test_fewer_partitions_are_refused(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic, "--partitions", "3")
+    code, _, err = topic_command("alter", topic, "--partitions", "2")
+    assert code == 1 and topic in err
+
+
+@pytest.mark.parametrize("verb", ["list", "create", "describe", "placement", "delete", "alter"])
+def test_nobody_there_is_said_at_once(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [verb] if verb == "list" else [verb, "x"]
+    words += ["--partitions", "3"] if verb == "alter" else []
+    assert main(["topic", *words, "--bootstrap", "127.0.0.1:1"]) == 1
+    assert "no broker answers" in capsys.readouterr().err

@@ -1,0 +1,191 @@
+"""`klamm up`, `down`, `status` and `node`, as a person's shell runs them."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.local.cluster import LocalCluster
+from klamm.local.problems import NoCluster
+from tests.cli.running import LONG_SECONDS, klamm
+from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
+from tests.local.several import needs_several_nodes
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """A directory for a cluster, which is gone in the end, whatever happened."""
+    directory = tmp_path / "cluster"
+    yield directory
+    cluster = LocalCluster(directory)
+    try:
+        cluster.kill(node.node_id for node in cluster.record().nodes)
+    except NoCluster:
+        pass
+
+
+def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path) -> None:
+    at = ("--dir", str(home))
+    up = klamm("up", "--brokers", "1", "--port", "0", "--detach", "--json", *at)
+    assert up.code == 0, up.err
+    (node,) = up.json["nodes"]
+    assert up.json["bootstrap_servers"] == node["address"] and node["id"] == 0 and node["rack"] == "R1"
+
+    status = klamm("status", "--json", *at)
+    assert status.code == 0
+    (seen,) = status.json["nodes"]
+    assert (seen["state"], seen["pid"], seen["address"]) == ("running", node["pid"], node["address"])
+    assert status.json["reachable"] and status.json["offline_partitions"] == []
+
+    assert klamm("node", "pause", "0", *at).out == "node 0 paused\n"
+    paused = klamm("status", *at)
+    assert paused.code == 1 and " paused " in paused.out and "no broker answers" in paused.out
+    assert klamm("node", "resume", "0", *at).out == "node 0 resumed\n"
+
+    assert klamm("node", "kill", "0", *at).out == "node 0 killed\n"
+    again = klamm("node", "kill", "0", *at)
+    assert again.code == 0 and "was not running" in again.err
+    assert klamm("status", "--json", *at).json["nodes"][0] | {"pid": None, "state": "dead"} == seen | {
+        "pid": None,
+        "state": "dead",
+    }
+    assert klamm("node", "start", "0", *at).out == "node 0 started\n"
+    assert "runs already" in klamm("node", "start", "0", *at).err
+    assert klamm("node", "stop", "0", *at).out == "node 0 stopped\n"
+    assert klamm("node", "start", "0", *at).code == 0
+
+    assert klamm("down", *at).out == "1 node stopped\n"
+    assert klamm("down", *at).out == "no node was running\n"
+    assert klamm("status", *at).code == 1
+
+
+def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None:
+    up = klamm("up", "--brokers", "1", "--port", "0", "--detach", "--json", "--dir", str(home))
+    create_topic(up.json["bootstrap_servers"], "invoice", partitions=3)
+    text = klamm("status", "--dir", str(home))
+    assert text.code == 0
+    assert "partitions        3" in text.out and "offline           0" in text.out
+
+
+def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
+    command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    foreground = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert foreground.stdout is not None
+    assert foreground.stdout.readline().startswith("bootstrap servers: 127.0.0.1:")
+    foreground.send_signal(signal.SIGINT)
+    _, said = foreground.communicate(timeout=LONG_SECONDS)
+    assert foreground.returncode == 0 and "stopping" in said and "Traceback" not in said
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+    assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()
+
+
+def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -> None:
+    command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    foreground = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert foreground.stdout is not None
+    foreground.stdout.readline()
+    klamm("down", "--dir", str(home))
+    _, said = foreground.communicate(timeout=LONG_SECONDS)
+    assert foreground.returncode == 0 and "node 0 is dead" in said and "no node runs any more" in said
+
+
+@pytest.fixture
+def stuck(home: Path) -> Path:
+    """A cluster whose node never gets ready: what it reads first is a pipe into which nobody writes."""
+    klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home))
+    klamm("down", "--dir", str(home))
+    identity = home / "node-0" / "meta.properties"
+    identity.unlink()
+    os.mkfifo(identity)
+    return home
+
+
+def test_interrupted_while_it_starts_nothing_is_left_running(stuck: Path) -> None:
+    cluster = LocalCluster(stuck)
+    command = [sys.executable, "-m", "klamm", "up", "--dir", str(stuck)]
+    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: cluster.states()[0].state == "running", "a node was started")
+    starting.send_signal(signal.SIGTERM)
+    out, said = starting.communicate(timeout=LONG_SECONDS)
+    assert (starting.returncode, out) == (130, "") and "interrupted" in said and "Traceback" not in said
+    assert cluster.states()[0].state == "dead"
+
+
+def test_a_node_that_takes_too_long_is_named_and_ended(stuck: Path) -> None:
+    ended = klamm("up", "--timeout", "0.3", "--dir", str(stuck))
+    assert ended.code == 1 and "node 0 still does not take connections" in ended.err
+    assert str(stuck / "node-0.log") in ended.err
+    assert LocalCluster(stuck).states()[0].state == "dead"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("up", "--brokers", "2", "--racks", "3"), 1, "3 racks cannot be filled with 2 brokers"),
+        (("up", "--set", "num.partitions"), 2, "KEY=VALUE"),
+        (("up", "--brokers", "1", "--port", "70000"), 1, "65535"),
+        (("up", "--brokers", "1", "--port", "0", "--set", "no.such.setting=1"), 1, "no.such.setting"),
+        (("down",), 2, "there is no cluster"),
+        (("status",), 2, "there is no cluster"),
+        (("node", "kill", "0"), 2, "there is no cluster"),
+    ],
+)
+def test_mistakes_are_said_in_words(home: Path, words: tuple[str, ...], code: int, said: str) -> None:
+    ended = klamm(*words, "--dir", str(home))
+    assert ended.code == code and said in ended.err and ended.out == ""
+
+
+def test_a_port_that_is_taken_and_a_node_that_is_not_there(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ended = klamm("up", "--brokers", "1", "--port", port, "--detach", "--dir", str(home))
+        assert ended.code == 1 and port in ended.err and "--port" in ended.err
+    assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0
+    ended = klamm("node", "kill", "5", "--dir", str(home))
+    assert ended.code == 2 and "no node 5" in ended.err
+    other = klamm("up", "--brokers", "3", "--detach", "--dir", str(home))
+    assert other.code == 1 and "runs already" in other.err
+
+
+@needs_several_nodes
+def test_six_brokers_in_two_racks(home: Path) -> None:
+    """The front page's example: blocks per rack, a witness, a rack killed, and everybody back."""
+    at = ("--dir", str(home))
+    up = klamm("up", "--brokers", "6", "--racks", "2", "--port", "0", "--detach", "--json", *at)
+    assert up.code == 0, up.err
+    assert [(node["rack"], node["roles"]) for node in up.json["nodes"]] == [
+        ("R1", ["broker", "controller"]),
+        ("R1", ["broker"]),
+        ("R1", ["broker"]),
+        ("R2", ["broker", "controller"]),
+        ("R2", ["broker"]),
+        ("R2", ["broker"]),
+        (None, ["controller"]),
+    ]
+    created = klamm("topic", "create", "invoice", "--partitions", "10", "--replication", "3", *at)
+    assert created.code == 0, created.err
+    placement = klamm("topic", "placement", "invoice", *at)
+    assert [line.split("  ")[0] for line in placement.out.splitlines()][1:] == [
+        "R1-B0",
+        "R2-B3",
+        "R1-B1",
+        "R2-B4",
+        "R1-B2",
+        "R2-B5",
+    ]
+    assert klamm("node", "kill", "0", "1", "2", *at).code == 0
+    hurt = klamm("status", "--json", *at).json
+    assert hurt["reachable"] and hurt["controller"] in (3, 6)
+    assert klamm("node", "start", "0", "1", "2", *at).code == 0
+    wait_until(
+        lambda: klamm("status", "--json", *at).json["under_replicated_partitions"] == [],
+        "everything is in sync again",
+        within_seconds=60,
+    )
+    assert klamm("down", *at).out == "7 nodes stopped\n"

@@ -1,0 +1,1 @@
+"""Tests of clusters on this machine: as processes and embedded."""

@@ -1,0 +1,53 @@
+"""A wish and what the directory holds already."""
+
+from random import Random
+
+import pytest
+
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.local.problems import LocalError
+
+
+def test_three_brokers_in_one_rack_unless_told_otherwise() -> None:
+    record = new_cluster(Wish(), Random(1))
+    assert [(node.node_id, node.rack, node.is_voter) for node in record.nodes] == [
+        (0, "R1", True),
+        (1, "R1", True),
+        (2, "R1", True),
+    ]
+
+
+def test_every_new_cluster_has_an_id_of_its_own() -> None:
+    random = Random(1)
+    assert new_cluster(Wish(), random).cluster_id != new_cluster(Wish(), random).cluster_id
+
+
+KNOWN = with_ports(new_cluster(Wish(6, 2, 19092, {"num.partitions": "6"}), Random(1)), list(range(19092, 19099)))
+
+
+def test_a_wish_that_names_nothing_takes_the_cluster_as_it_is() -> None:
+    assert known_cluster(KNOWN, Wish()) == KNOWN
+    assert known_cluster(KNOWN, Wish(first_port=0)) == KNOWN, "any port: also those it has"
+
+
+def test_a_wish_that_names_the_same_is_none() -> None:
+    assert known_cluster(KNOWN, Wish(6, 2, 19092)) == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        (Wish(brokers=3), "--brokers 6, not 3"),
+        (Wish(racks=3), "--racks 2, not 3"),
+        (Wish(first_port=9092), "--port 19092, not 9092"),
+    ],
+)
+def test_another_layout_is_refused(wish: Wish, said: str) -> None:
+    """Nodes know each other by number and port, and topics are placed over the racks there are."""
+    with pytest.raises(LocalError, match=said):
+        known_cluster(KNOWN, wish)
+
+
+def test_settings_may_change_and_stay_when_none_are_named() -> None:
+    assert known_cluster(KNOWN, Wish(settings={"num.partitions": "9"})).settings == {"num.partitions": "9"}
+    assert known_cluster(KNOWN, Wish()).settings == {"num.partitions": "6"}

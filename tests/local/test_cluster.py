@@ -1,0 +1,208 @@
+"""A cluster of processes: brought up, taken down, its nodes killed, paused and started; nothing is left behind."""
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from klamm.local.agreeing import Wish, new_cluster
+from klamm.local.asking import Address, NoAnswer
+from klamm.local.cluster import LocalCluster
+from klamm.local.problems import LocalError, NoCluster, NodeDidNotStart, PortsTaken
+from klamm.local.processes import Process, process_of, started, state_of
+from klamm.local.record import FILE, write_record
+from klamm.local.view import cluster_seen
+from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
+from tests.local.clients import read, write
+from tests.local.several import needs_several_nodes
+
+ONE = Wish(brokers=1, racks=1, first_port=0)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(tmp_path / "cluster")
+    yield cluster
+    if (cluster.directory / FILE).exists():
+        cluster.kill(node.node_id for node in cluster.record().nodes)
+        cluster.states()
+
+
+def states(cluster: LocalCluster) -> dict[int, str]:
+    return {node.node_id: state for node, state in cluster.states()}
+
+
+def test_a_cluster_comes_up_goes_down_and_comes_up_again_with_its_records(cluster: LocalCluster) -> None:
+    up: list[int] = []
+    record = cluster.up(ONE, on_ready=up.append)
+    assert up == [0] and states(cluster) == {0: "running"}
+    create_topic(record.bootstrap_servers, "kept")
+    write(record.bootstrap_servers, "kept", "one", "two")
+    assert cluster.down() == []
+    assert states(cluster) == {0: "dead"}
+    again = cluster.up(Wish())
+    assert again.bootstrap_servers == record.bootstrap_servers and again.cluster_id == record.cluster_id
+    assert read(again.bootstrap_servers, "kept", 2) == ["one", "two"]
+
+
+def test_settings_reach_every_node(cluster: LocalCluster) -> None:
+    record = cluster.up(Wish(1, 1, 0, {"num.partitions": "7"}))
+    create_topic(record.bootstrap_servers, "seven")
+    (node,) = record.nodes
+    assert len(cluster_seen([Address(record.host, node.port)], 5.0, ["seven"]).partitions) == 7
+
+
+def test_a_node_is_killed_and_started_again(cluster: LocalCluster) -> None:
+    record = cluster.up(ONE)
+    create_topic(record.bootstrap_servers, "kept")
+    write(record.bootstrap_servers, "kept", "one")
+    cluster.kill([0])
+    assert states(cluster) == {0: "dead"}
+    assert cluster.start([0]), "it serves clients"
+    assert read(record.bootstrap_servers, "kept", 1) == ["one"]
+    cluster.start([0])
+    assert states(cluster) == {0: "running"}, "one that runs is left alone"
+
+
+def test_a_paused_node_is_deaf_and_goes_on(cluster: LocalCluster) -> None:
+    record = cluster.up(ONE)
+    address = Address(record.host, record.nodes[0].port)
+    cluster.pause([0])
+    assert states(cluster) == {0: "paused"}
+    with pytest.raises(NoAnswer):
+        cluster_seen([address], 0.05)
+    cluster.resume([0])
+    assert states(cluster) == {0: "running"}
+    assert cluster_seen([address], 10.0).brokers[0].broker_id == 0
+
+
+def test_a_paused_node_can_be_stopped_cleanly(cluster: LocalCluster) -> None:
+    cluster.up(ONE)
+    cluster.pause([0])
+    assert cluster.stop([0]) == []
+    assert "stopped cleanly" in cluster.log_of(0).read_text()
+
+
+def test_pausing_a_dead_node_is_refused(cluster: LocalCluster) -> None:
+    cluster.up(ONE)
+    cluster.kill([0])
+    for verb in (cluster.pause, cluster.resume):
+        with pytest.raises(LocalError, match="node 0 is dead"):
+            verb([0])
+
+
+def test_a_node_that_does_not_stop_in_time_is_named_and_killed(cluster: LocalCluster, tmp_path: Path) -> None:
+    stubborn = started(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"], tmp_path / "log")
+    wait_until(lambda: "ready" in (tmp_path / "log").read_text(), "it is deaf to SIGTERM")
+    cluster.directory.mkdir()
+    write_record(cluster.directory, new_cluster(ONE, Random(1)).with_processes({0: process_of(stubborn.pid)}))
+    assert cluster.stop([0], timeout_seconds=0.1) == [0]
+    assert states(cluster) == {0: "running"}
+    assert cluster.down(timeout_seconds=0.1) == [0]
+    assert states(cluster) == {0: "dead"} and stubborn.wait() == -signal.SIGKILL
+
+
+def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None:
+    cluster.up(ONE)
+    with pytest.raises(LocalError, match="runs already"):
+        cluster.up(ONE)
+    assert states(cluster) == {0: "running"}
+
+
+def test_a_new_cluster_that_does_not_start_leaves_its_log_and_nothing_else(cluster: LocalCluster) -> None:
+    with pytest.raises(NodeDidNotStart) as problem:
+        cluster.up(Wish(1, 1, 0, {"no.such.setting": "1"}))
+    assert "no.such.setting" in str(problem.value) and "cannot start" in str(problem.value)
+    left = sorted(path.name for path in cluster.directory.iterdir() if not path.name.startswith("."))
+    assert left == ["node-0.log"]
+    cluster.up(ONE)
+
+
+def test_a_known_cluster_that_does_not_start_keeps_its_data(cluster: LocalCluster) -> None:
+    record = cluster.up(ONE)
+    create_topic(record.bootstrap_servers, "kept")
+    write(record.bootstrap_servers, "kept", "one")
+    cluster.down()
+    with pytest.raises(NodeDidNotStart):
+        cluster.up(Wish(settings={"no.such.setting": "1"}))
+    assert states(cluster) == {0: "dead"}
+    cluster.up(Wish(settings={}))
+    assert read(record.bootstrap_servers, "kept", 1) == ["one"]
+
+
+def test_ports_that_are_taken_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsTaken):
+        cluster.up(Wish(1, 1, taken.getsockname()[1]))
+    assert not (cluster.directory / FILE).exists() and not cluster.log_of(0).exists()
+
+
+def test_data_without_a_record_is_not_taken_for_a_new_clusters(cluster: LocalCluster) -> None:
+    (cluster.directory / "node-0").mkdir(parents=True)
+    with pytest.raises(LocalError, match="node-0"):
+        cluster.up(ONE)
+    assert (cluster.directory / "node-0").is_dir()
+
+
+def test_a_directory_without_a_cluster_is_not_made(cluster: LocalCluster) -> None:
+    for act in (cluster.record, cluster.states, cluster.down, lambda: cluster.start([0]), lambda: cluster.kill([0])):
+        with pytest.raises(NoCluster, match="klamm up"):
+            act()
+    assert not cluster.directory.exists()
+
+
+def test_a_process_that_only_has_the_number_of_a_node_is_left_alone(cluster: LocalCluster, tmp_path: Path) -> None:
+    """The machine was restarted, the numbers were given anew, and `klamm down` is called."""
+    record = cluster.up(ONE)
+    node = record.nodes[0].process
+    assert node is not None
+    write_record(cluster.directory, record.with_processes({0: Process(node.pid, "an earlier boot:1")}))
+    assert states(cluster) == {0: "dead"}
+    assert cluster.down() == []
+    cluster.kill([0])
+    assert state_of(node) == "running"
+    os.kill(node.pid, signal.SIGKILL)
+
+
+@needs_several_nodes
+def test_six_brokers_in_two_racks_and_a_witness(cluster: LocalCluster) -> None:
+    record = cluster.up(Wish(6, 2, 0))
+    assert states(cluster) == dict.fromkeys(range(7), "running")
+    for node in record.brokers:
+        seen = cluster_seen([Address(record.host, node.port)], 5.0)
+        assert [(each.broker_id, each.rack, each.is_fenced) for each in seen.brokers] == [
+            (number, "R1" if number < 3 else "R2", False) for number in range(6)
+        ]
+        assert seen.controller in (0, 3, 6) and seen.cluster_id == record.cluster_id
+    assert cluster.down() == []
+
+
+@needs_several_nodes
+def test_a_lost_rack_takes_neither_quorum_nor_records(cluster: LocalCluster) -> None:
+    record = cluster.up(Wish(4, 2, 0, {"default.replication.factor": "3"}))
+    create_topic(record.bootstrap_servers, "kept", partitions=4)
+    write(record.bootstrap_servers, "kept", "before")
+    cluster.kill([2, 3])
+    write(record.bootstrap_servers, "kept", "after")
+    cluster.start([2, 3])
+    assert states(cluster) == dict.fromkeys(range(5), "running")
+
+
+@needs_several_nodes
+def test_a_node_without_a_majority_is_started_and_does_not_serve_yet(cluster: LocalCluster) -> None:
+    cluster.up(Wish(3, 1, 0))
+    cluster.kill([0, 1, 2])
+    assert not cluster.start([1])
+    assert cluster.start([0])
+    assert cluster.start([2])
+
+
+@needs_several_nodes
+def test_when_one_node_does_not_start_the_others_are_ended(cluster: LocalCluster) -> None:
+    with pytest.raises(NodeDidNotStart):
+        cluster.up(Wish(3, 1, 0, {"no.such.setting": "1"}))
+    assert not (cluster.directory / FILE).exists()

@@ -1,0 +1,77 @@
+"""DIR/cluster.json: what is written is read again, and a damaged file is said to be one."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from klamm.local.problems import LocalError
+from klamm.local.processes import Process
+from klamm.local.record import FILE, ClusterRecord, NodeRecord, _document, _record_of, read_record, write_record
+
+processes = st.none() | st.builds(Process, st.integers(1, 4_000_000), st.text(max_size=40))
+nodes = st.builds(
+    NodeRecord,
+    node_id=st.integers(0, 99),
+    rack=st.none() | st.text(max_size=5),
+    roles=st.sampled_from([("broker",), ("controller",), ("broker", "controller")]),
+    port=st.integers(1, 65_535),
+    process=processes,
+)
+records = st.builds(
+    ClusterRecord,
+    cluster_id=st.text(max_size=22),
+    host=st.just("127.0.0.1"),
+    settings=st.dictionaries(st.text(max_size=8), st.text(max_size=8)),
+    nodes=st.lists(nodes, max_size=7).map(tuple),
+)
+
+SIX = ClusterRecord(
+    "an-id",
+    "127.0.0.1",
+    {},
+    (
+        NodeRecord(0, "R1", ("broker", "controller"), 19092),
+        NodeRecord(1, "R1", ("broker",), 19093),
+        NodeRecord(2, "R2", ("broker", "controller"), 19094, Process(7, "then")),
+        NodeRecord(3, None, ("controller",), 19095),
+    ),
+)
+
+
+@given(records)
+def test_what_is_written_is_read_again(record: ClusterRecord) -> None:
+    assert _record_of(_document(record)) == record
+
+
+def test_a_record_on_disk(tmp_path: Path) -> None:
+    assert read_record(tmp_path) is None
+    assert read_record(tmp_path / "not-there") is None
+    write_record(tmp_path, SIX)
+    assert read_record(tmp_path) == SIX
+    assert [path.name for path in tmp_path.iterdir()] == [FILE], "nothing else is left lying about"
+
+
+def test_clients_are_told_of_brokers_and_nodes_of_voters() -> None:
+    assert SIX.bootstrap_servers == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
+    assert SIX.quorum == "0@127.0.0.1:19092,2@127.0.0.1:19094,3@127.0.0.1:19095"
+    assert SIX.racks == 2
+
+
+def test_new_processes_take_the_place_of_old_ones_and_leave_the_others() -> None:
+    changed = SIX.with_processes({0: Process(8, "now")})
+    assert [node.process for node in changed.nodes] == [Process(8, "now"), None, Process(7, "then"), None]
+
+
+def test_a_node_that_is_not_there() -> None:
+    with pytest.raises(LocalError, match="no node 9.*0, 1, 2, 3"):
+        SIX.node(9)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 99}', '{"format": 1, "cluster_id": "x"}'])
+def test_a_damaged_file_is_said_to_be_one(tmp_path: Path, content: str) -> None:
+    (tmp_path / FILE).write_text(content)
+    with pytest.raises(LocalError, match="damaged"):
+        read_record(tmp_path)
+    assert (tmp_path / FILE).read_text() == content

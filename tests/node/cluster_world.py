@@ -1,0 +1,355 @@
+"""A cluster in memory: several nodes, each with a disk of its own, on one clock that we move and a network we own.
+
+Everything that happens is an event on one heap: frames arrive after `latency_ms`, flushes end after `flush_ms`, nodes
+wake when they wanted to. `run` lets time pass. Nodes can be killed (what was written is there), frozen and cut off from
+others; a client asks any of them and is answered, as fast as the world allows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from typing import Any
+
+from klamm.broker.broker import Broker
+from klamm.codec.compiler import decode_from
+from klamm.config import BrokerConfig
+from klamm.facts import Fact
+from klamm.ids import Now
+from klamm.metadata.image import Endpoint
+from klamm.node.assembly import assembled
+from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
+from klamm.node.node import Node
+from klamm.wire.apis import Api, response_type
+from klamm.wire.frames import encoded_request
+from klamm.wire.headers import read_response_header
+from tests.node.disk import NodeDisk
+from tests.node.world import api_of
+
+BEGINNING_MS = 1_000.0
+WALL_MS = 1_700_000_000_000
+FIRST_PORT = 9_000
+
+
+class Link:
+    """Two ends, each known to its owner by a number of its own."""
+
+    def __init__(self, one: "Owner", one_id: int, other: "Owner", other_id: int) -> None:
+        self.ends = {(one, one_id): (other, other_id), (other, other_id): (one, one_id)}
+        self.is_open = True
+
+
+class Owner:
+    """Who has connections: a member of the cluster, or a client."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.links: dict[int, Link] = {}
+
+    def hear(self, event: Event) -> None:
+        raise NotImplementedError
+
+
+class Member(Owner):
+    def __init__(self, world: "ClusterWorld", node_id: int, overrides: dict[str, str]) -> None:
+        super().__init__(node_id)
+        self.world = world
+        self.overrides = overrides
+        self.disk = NodeDisk()
+        self.lives = 0
+        self.is_alive = False
+        self.is_frozen = False
+        self.is_serving = False
+        self.has_stopped = False
+        self.told: list[Fact] = []
+        self.node: Node
+        self._wake_ms: float | None = None
+        self._missed: list[Event] = []
+        self._left: dict[int, list[bytes]] = {}
+        self._next_link = count(1)
+
+    @property
+    def broker(self) -> Broker:
+        return self.node.broker
+
+    def start(self) -> None:
+        self.lives += 1
+        self.is_alive, self.is_serving, self.has_stopped = True, False, False
+        self.links, self._left, self._missed = {}, {}, []
+        self._wake_ms = None
+        config = BrokerConfig.from_properties([], self.overrides)
+        random = Random(f"{self.world.seed} {self.number} {self.lives}")
+        self.node = assembled(config, self.disk, random, self._tell)
+        endpoint = Endpoint("PLAINTEXT", "127.0.0.1", FIRST_PORT + self.number)
+        self.perform(self.node.start(endpoint, self.world.now))
+
+    def _tell(self, fact: Fact) -> None:
+        self.told.append(fact)
+        self.world.story.append(f"{self.world.now_ms - BEGINNING_MS:9.2f} node {self.number}: {fact}")
+
+    def kill(self) -> None:
+        self.is_alive = False
+        for link in list(self.links.values()):
+            self.world.break_link(link, self)
+
+    def hear(self, event: Event) -> None:
+        if not self.is_alive:
+            return
+        if self.is_frozen:
+            self._missed.append(event)
+            return
+        self.perform(self.node.step(event, self.world.now))
+
+    def thaw(self) -> None:
+        self.is_frozen = False
+        missed, self._missed = self._missed, []
+        for event in missed:
+            self.hear(event)
+
+    def accept(self) -> int:
+        return next(self._next_link)
+
+    def perform(self, effects: Sequence[Effect]) -> None:
+        world, life = self.world, self.lives
+        for effect in effects:
+            if isinstance(effect, Wake):
+                self._wake_ms = effect.at_ms
+                world.at(effect.at_ms, lambda at_ms=effect.at_ms: self._wake(at_ms, life))
+            elif isinstance(effect, Flush):
+                world.after(world.flush_ms, lambda effect=effect: self._flush(effect, life))
+            elif isinstance(effect, Dial):
+                world.dial(self, effect.connection, effect.port)
+            elif isinstance(effect, Send):
+                world.send(self, effect.connection, b"".join(bytes(piece) for piece in effect.pieces))  # type: ignore[call-overload]
+            elif isinstance(effect, Pause):
+                frames = world.last_frames
+                self._left[effect.connection] = frames[len(frames) - effect.left :]
+                world.after(0.0, lambda effect=effect: self.hear(Drained(effect.connection)))
+            elif isinstance(effect, Resume):
+                frames = self._left.pop(effect.connection, [])
+                if frames:
+                    world.after(
+                        0.0, lambda effect=effect, frames=frames: world.deliver(self, effect.connection, frames)
+                    )
+            elif isinstance(effect, Close):
+                link = self.links.get(effect.connection)
+                if link is not None:
+                    world.break_link(link, self)
+            elif isinstance(effect, Serve):
+                self.is_serving = True
+            elif isinstance(effect, Stop):
+                self.has_stopped = True
+                self.node.stop()
+                self.kill()
+
+    def _wake(self, at_ms: float, life: int) -> None:
+        if life == self.lives and self._wake_ms == at_ms:
+            self._wake_ms = None
+            self.hear(Woke())
+
+    def _flush(self, effect: Flush, life: int) -> None:
+        if life == self.lives and self.is_alive:
+            self.disk.flush(effect.files)
+            self.hear(Flushed(effect.token))
+
+
+class ClusterClient(Owner):
+    """One connection to one node."""
+
+    def __init__(self, world: "ClusterWorld", number: int) -> None:
+        super().__init__(number)
+        self.world = world
+        self.is_open = True
+        self.answers: dict[int, Any] = {}
+        self._asked: dict[int, tuple[Api, int]] = {}
+        self._next = count(1)
+
+    def post(self, request: Any, version: int | None = None) -> int:
+        number, api = next(self._next), api_of(request)
+        version = api.max_version if version is None else version
+        self._asked[number] = (api, version)
+        pieces = encoded_request(api, version, number, "client", request)
+        self.world.send(self, 1, b"".join(map(bytes, pieces)))
+        return number
+
+    def ask(self, request: Any, version: int | None = None, within_ms: float = 10_000.0) -> Any:
+        number = self.post(request, version)
+        self.world.run_until(lambda: number in self.answers or not self.is_open, within_ms)
+        assert number in self.answers, "the connection was closed"
+        return self.answers.pop(number)
+
+    def hear(self, event: Event) -> None:
+        if isinstance(event, Closed):
+            self.is_open = False
+        elif isinstance(event, Received):
+            for frame in event.frames:
+                number = int.from_bytes(frame[:4], "big")
+                api, version = self._asked.pop(number)
+                _, position = read_response_header(api, version, frame)
+                self.answers[number], _ = decode_from(response_type(api.key), version, frame, position)
+
+
+class ClusterWorld:
+    """Settings are given with underscores for dots; `voters` are the ids of the quorum, the first three by default."""
+
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        voters: Sequence[int] | None = None,
+        witnesses: Sequence[int] = (),
+        racks: Sequence[str] | None = None,
+        seed: int = 0,
+        start: bool = True,
+        **settings: str,
+    ) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.now_ms = BEGINNING_MS
+        self.latency_ms = 0.1
+        self.flush_ms = 0.5
+        self.story: list[str] = []
+        self.last_frames: list[bytes] = []
+        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = count()
+        self._cut: set[frozenset[int]] = set()
+        self._clients = count(10_000)
+        voters = list(range(min(brokers, 3))) if voters is None else voters
+        quorum = ",".join(f"{number}@127.0.0.1:{FIRST_PORT + number}" for number in voters)
+        common = {key.replace("_", "."): text for key, text in settings.items()}
+        self.members: dict[int, Member] = {}
+        for number in (*range(brokers), *witnesses):
+            roles = "controller" if number in witnesses else "broker,controller" if number in voters else "broker"
+            own = {
+                "node.id": str(number),
+                "process.roles": roles,
+                "controller.quorum.voters": quorum,
+                "listeners": f"PLAINTEXT://127.0.0.1:{FIRST_PORT + number}",
+            }
+            if racks is not None and number < brokers:
+                own["broker.rack"] = racks[number]
+            self.members[number] = Member(self, number, common | own)
+        if start:
+            for member in self.members.values():
+                member.start()
+            self.run_until(lambda: all(member.is_serving for member in self.members.values()), 10_000.0)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.now_ms, WALL_MS + int(self.now_ms - BEGINNING_MS))
+
+    def __getitem__(self, node_id: int) -> Member:
+        return self.members[node_id]
+
+    @property
+    def alive(self) -> Iterator[Member]:
+        return (member for member in self.members.values() if member.is_alive)
+
+    def controller(self) -> Member | None:
+        """The one that is active, if there is exactly one."""
+        active = [member for member in self.alive if not member.is_frozen and member.broker.controller is not None]
+        return active[0] if len(active) == 1 else None
+
+    # Time.
+
+    def at(self, at_ms: float, call: Callable[[], None]) -> None:
+        heappush(self._heap, (max(at_ms, self.now_ms), next(self._order), call))
+
+    def after(self, delay_ms: float, call: Callable[[], None]) -> None:
+        self.at(self.now_ms + delay_ms, call)
+
+    def run(self, milliseconds: float) -> None:
+        end_ms = self.now_ms + milliseconds
+        while self._heap and self._heap[0][0] <= end_ms:
+            self._next()
+        self.now_ms = end_ms
+
+    def run_until(self, holds: Callable[[], bool], within_ms: float = 10_000.0) -> float:
+        """How long it took."""
+        began_ms = self.now_ms
+        while not holds():
+            if not self._heap or self._heap[0][0] > began_ms + within_ms:
+                raise AssertionError(f"not within {within_ms} ms\n" + "\n".join(self.story[-60:]))
+            self._next()
+        return self.now_ms - began_ms
+
+    def _next(self) -> None:
+        self.now_ms, _, call = heappop(self._heap)
+        call()
+
+    # The network.
+
+    def client(self, node_id: int) -> ClusterClient:
+        member = self.members[node_id]
+        assert member.is_alive
+        client = ClusterClient(self, next(self._clients))
+        number = member.accept()
+        client.links[1] = member.links[number] = Link(client, 1, member, number)
+        member.hear(Opened(number, f"127.0.0.1:{client.number}"))
+        return client
+
+    def cut(self, one: int, other: int) -> None:
+        """Nothing reaches the other side any more, and nobody is told."""
+        self._cut.add(frozenset((one, other)))
+
+    def isolate(self, node_id: int) -> None:
+        for other in self.members:
+            if other != node_id:
+                self.cut(node_id, other)
+
+    def heal(self) -> None:
+        self._cut.clear()
+
+    def dial(self, caller: Member, connection: int, port: int) -> None:
+        life = caller.lives
+
+        def arrive() -> None:
+            target = self.members.get(port - FIRST_PORT)
+            if (
+                caller.lives != life
+                or not caller.is_alive
+                or frozenset((caller.number, port - FIRST_PORT)) in self._cut
+            ):
+                return
+            if target is None or not target.is_alive:
+                caller.hear(Refused(connection, nobody_listens=True))
+                return
+            number = target.accept()
+            caller.links[connection] = target.links[number] = Link(caller, connection, target, number)
+            target.hear(Opened(number, f"127.0.0.1:{40_000 + caller.number}"))
+            caller.hear(Opened(connection, f"127.0.0.1:{port}"))
+
+        self.after(2 * self.latency_ms, arrive)
+
+    def send(self, sender: Owner, connection: int, data: bytes) -> None:
+        link = sender.links.get(connection)
+        if link is None or not link.is_open:
+            return
+        receiver, number = link.ends[sender, connection]
+        frames = []
+        while data:
+            size = int.from_bytes(data[:4], "big")
+            frames.append(data[4 : 4 + size])
+            data = data[4 + size :]
+
+        def arrive() -> None:
+            if link.is_open and frozenset((sender.number, receiver.number)) not in self._cut:
+                self.deliver(receiver, number, frames)
+
+        self.after(self.latency_ms, arrive)
+
+    def deliver(self, receiver: Owner, number: int, frames: list[bytes]) -> None:
+        self.last_frames = frames
+        receiver.hear(Received(number, [memoryview(bytearray(frame)) for frame in frames]))
+
+    def break_link(self, link: Link, by: Owner) -> None:
+        if not link.is_open:
+            return
+        link.is_open = False
+        for (owner, number), (other, _) in link.ends.items():
+            owner.links.pop(number, None)
+            if owner is not by and frozenset((owner.number, other.number)) not in self._cut:
+                self.after(self.latency_ms, lambda owner=owner, number=number: owner.hear(Closed(number)))
+            elif owner is by and isinstance(by, Member) and by.is_alive:
+                self.after(0.0, lambda owner=owner, number=number: owner.hear(Closed(number)))

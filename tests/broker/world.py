@@ -172,8 +172,10 @@ class Member:
             self.broker.waiting.add(waiter, answer.deadline_ms)
         self.settle()
 
-    def produce(self, *values: bytes, index: int = 0, acks: int = ALL) -> list[Any]:
-        """The answer, as soon as it is there."""
+    def produce(
+        self, *values: bytes, index: int = 0, acks: int = ALL, then: Callable[[Any], None] = lambda answer: None
+    ) -> list[Any]:
+        """The answer, as soon as it is there; `then` hears it too."""
         builder = BatchBuilder()
         for value in values:
             builder.append(None, value, self.world.now.wall_ms)
@@ -182,13 +184,13 @@ class Member:
             partition_data=[PartitionProduceData(index=index, records=memoryview(builder.build()))],
         )
         answers: list[Any] = []
-        request = ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data])
-        self.ask(
-            produce.handle,
-            request,
-            PRODUCE_VERSION,
-            lambda response: answers.append(response.responses[0].partition_responses[0]),
-        )
+
+        def answered(response: Any) -> None:
+            answers.append(response.responses[0].partition_responses[0])
+            then(answers[0])
+
+        request = ProduceRequest(acks=acks, timeout_ms=120_000, topic_data=[data])
+        self.ask(produce.handle, request, PRODUCE_VERSION, answered)
         return answers
 
     # The way of a fetch, and of a wish.

@@ -98,9 +98,7 @@ def test_several_are_deleted_and_the_one_that_is_not_there_is_named(topic_comman
         (("alter", "not-there", "--config", "retention.ms=1"), 1, "not-there: "),
     ],
 )
-def test_what_is_refused_is_said_in_words(
-    topic_command: Klamm, words: tuple[str, ...], code: int, said: str
-) -> None:
+def test_what_is_refused_is_said_in_words(topic_command: Klamm, words: tuple[str, ...], code: int, said: str) -> None:
     ended, out, err = topic_command(*words)
     assert (ended, out) == (code, "") and said in err, err
 

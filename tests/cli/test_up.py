@@ -1,5 +1,6 @@
 """`klamm up`, `down`, `status` and `node`, as a person's shell runs them."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -24,10 +25,8 @@ def home(tmp_path: Path) -> Iterator[Path]:
     directory = tmp_path / "cluster"
     yield directory
     cluster = LocalCluster(directory)
-    try:
+    with contextlib.suppress(NoCluster):
         cluster.kill(node.node_id for node in cluster.record().nodes)
-    except NoCluster:
-        pass
 
 
 def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path) -> None:

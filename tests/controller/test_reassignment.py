@@ -92,7 +92,6 @@ def test_a_wish_for_where_it_is_changes_nothing(world: World) -> None:
 def test_taking_it_back_is_refused_when_only_new_replicas_are_in_sync(world: World) -> None:
     move(world, [3])
     world.die(1, 2)
-    world.create("other", assignments=[(0, [0])])
     world.run(world.controller.reassign([Reassignment(INVOICE, [3, 4])]))
     world.alter([0, 3])
     world.die(0)

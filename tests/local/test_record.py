@@ -65,7 +65,7 @@ def test_new_processes_take_the_place_of_old_ones_and_leave_the_others() -> None
 
 
 def test_a_node_that_is_not_there() -> None:
-    with pytest.raises(LocalError, match="no node 9.*0, 1, 2, 3"):
+    with pytest.raises(LocalError, match=r"no node 9.*0, 1, 2, 3"):
         SIX.node(9)
 
 

@@ -8,10 +8,10 @@ is cut; I7 everybody has the same at the same offset; I8 a snapshot is what the 
 from klamm.errors import KafkaError
 from klamm.ids import BrokerId
 from klamm.metadata.records import MetadataRecord
-from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.messages import VoteReply, VoteRequest
 from klamm.quorum.raft import Raft
 from klamm.quorum.ready import Ready
+from klamm.quorum.voters import Voter
 from klamm.records.batch import Batch, batches
 from tests.quorum.world import Node, World
 
@@ -78,7 +78,9 @@ class Checks:
         assert raft.log.end_offset >= raft.high_watermark, f"I6: {raft} was cut below what is committed"
         if raft.high_watermark > before or life not in self._watermarks:
             self._watermarks[life] = raft.high_watermark
-            if raft.is_leader and raft.high_watermark > self.ledger_end:
+            # A leader that is no voter any more resigns in the moment in which that is committed.
+            led = self.leaders.get(raft.epoch) == node.node_id
+            if led and raft.high_watermark > self.ledger_end:
                 self._commit(raft)
             assert raft.high_watermark <= self.ledger_end, "I5: a follower knows of more than any leader committed"
             self._compare(life, raft)
@@ -93,11 +95,7 @@ class Checks:
 
     def _commit(self, leader: Raft) -> None:
         """I5: what is new is on the disks of a majority; then it goes into the ledger."""
-        holders = [
-            node
-            for node in self.world.nodes.values()
-            if leader.voters.has(ReplicaKey(node.node_id, node.directory_id)) and _holds(node, leader)
-        ]
+        holders = [key for key in leader.voters.values() if _holds(self.world.nodes[key.node_id], key, leader)]
         assert len(holders) >= leader.voters.needed, f"I5: {leader} is committed on {len(holders)} disks"
         for batch in _batches(leader, self.ledger_end, leader.high_watermark):
             self.ledger[batch.base_offset] = batch
@@ -110,11 +108,11 @@ class Checks:
         self._looked_at[life] = raft.high_watermark
 
 
-def _holds(node: Node, leader: Raft) -> bool:
-    """Whether everything committed by the leader is on this node's disk: its log, as recovery would find it."""
+def _holds(node: Node, voter: Voter, leader: Raft) -> bool:
+    """Whether everything committed by the leader is on this voter's disk: its log, as recovery would find it."""
     raft = node.raft
-    if raft is None:
-        # It acknowledged while it lived; what it flushed is still there.
+    if raft is None or node.directory_id != voter.directory_id:
+        # It acknowledged while it lived, or before it lost its disk. Later leaders show whether that was enough.
         return True
     if raft.log.recovery_point < leader.high_watermark:
         return False

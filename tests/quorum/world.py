@@ -36,6 +36,11 @@ from tests.log.disk import Disk
 
 CLUSTER = "a-cluster"
 WALL_MS = 1_700_000_000_000
+TIMEOUTS = {
+    "controller.quorum.fetch.timeout.ms": "1000",
+    "controller.quorum.election.timeout.ms": "500",
+    "controller.quorum.election.backoff.max.ms": "200",
+}
 
 
 @dataclass
@@ -65,6 +70,8 @@ class Node:
     facts: list[Fact] = field(default_factory=list)
     waiting: list[tuple[QuorumFetch, Callable[[ReplyValue], None], float]] = field(default_factory=list)
     flushing: bool = False
+    on_death: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """What becomes of the connections to it."""
     wake_ms: float | None = None
 
     @property
@@ -85,7 +92,7 @@ class World:
         self.random = Random(seed)
         self.weather = weather or Weather()
         self.now_ms = 0.0
-        self.properties = properties or {}
+        self.properties = {**TIMEOUTS, **(properties or {})}
         self.configured = Voters.configured((each, f"host-{each}", 9090) for each in range(voters))
         self.nodes = {each: self._new_node(each, each < voters) for each in range(voters + observers)}
         self.cut: set[tuple[BrokerId, BrokerId]] = set()
@@ -137,6 +144,9 @@ class World:
         node.life += 1
         node.disk.crash(self.random)
         node.waiting, node.flushing, node.wake_ms = [], False, None
+        closing, node.on_death = node.on_death, {}
+        for close in closing.values():
+            close()
         self.tell(f"{node_id} is killed")
 
     def wipe(self, node_id: BrokerId) -> None:
@@ -272,6 +282,7 @@ class World:
             if is_over[0] or node.life != life or node.raft is None:
                 return
             is_over[0] = True
+            target.on_death.pop(id(outgoing), None)
             if reply is not None:
                 node.raft.heard(outgoing, reply, self.now)
             else:
@@ -284,21 +295,15 @@ class World:
             for _ in range(self._copies(outgoing.to, node.node_id)):
                 self.later(self.drawn_ms(self.weather.delay_ms), lambda: over(reply))
 
-        target_life = target.life
-
-        def watch() -> None:
-            """A connection closes with the process at its other end, unless nobody can hear that."""
-            if is_over[0] or node.life != life:
-                return
-            if target.life != target_life and (outgoing.to, node.node_id) not in self.cut:
-                over(None, refused=target.raft is None)
-            else:
-                self.later(2.0, watch)
-
+        target.on_death[id(outgoing)] = lambda: self._connection_closes(node, target, over)
         for _ in range(self._copies(node.node_id, outgoing.to)):
             self.later(self.drawn_ms(self.weather.delay_ms), lambda: self._deliver(node, target, outgoing, back, over))
-        self.later(2.0, watch)
         self.later(outgoing.timeout_ms, lambda: over(None))
+
+    def _connection_closes(self, node: Node, target: Node, over: Callable[[None, bool], None]) -> None:
+        """With the process at its other end, unless nobody can hear that."""
+        if (target.node_id, node.node_id) not in self.cut:
+            self.later(self.drawn_ms(self.weather.delay_ms), lambda: over(None, target.raft is None))
 
     def _copies(self, sender: BrokerId, receiver: BrokerId) -> int:
         if (sender, receiver) in self.cut or self.random.random() < self.weather.loss:

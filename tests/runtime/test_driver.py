@@ -8,8 +8,8 @@ from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.ids import Now
 from klamm.log.files import DiskFailed
-from klamm.node.effects import Effect, Flush
-from klamm.node.events import Event, Flushed
+from klamm.node.effects import Close, Effect, Flush, Wake
+from klamm.node.events import Closed, Event, Flushed, Woke
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import Stopped
 from klamm.runtime.files import Pinned, RealFiles
@@ -50,6 +50,26 @@ def test_a_flush_that_fails_while_stopping_is_heard_before_the_node_stops(
     driver._perform([Flush(1, [file])])
     driver.stop()
     assert node.happened == [Flushed(1, "input/output error"), "stop"]
+
+
+def test_what_happens_while_effects_are_carried_out_has_its_turn_afterwards(tmp_path: Path) -> None:
+    """A connection breaks when something is sent. If the node heard of it at once, the wake-up it asks for then would be
+    set before the older one that is still to be carried out, and be lost: deadlines would pass unnoticed."""
+
+    class Alarmed(Recorder):
+        def step(self, event: Event, now: Now) -> list[Effect]:
+            super().step(event, now)
+            if isinstance(event, Woke):
+                return [Close(1), Wake(9_000.0)]
+            return [Wake(1_000.0)]
+
+    node = Alarmed()
+    driver = Driver(node, RealFiles(tmp_path), Loop(), Limits(), unheard)  # type: ignore[arg-type]
+    driver.server.close_after_sending = lambda connection: driver.closed(connection)  # type: ignore[method-assign]
+    driver.step(Woke())
+    assert node.happened == [Woke(), Closed(1)]
+    assert driver._alarm.at_ms == 1_000.0
+    driver.stop()
 
 
 def test_a_file_that_is_closed_while_somebody_sends_it_is_closed_when_that_is_done(tmp_path: Path) -> None:

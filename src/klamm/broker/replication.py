@@ -107,12 +107,16 @@ class Replication:
         self._follow_leader(partition)
 
     def _follow_leader(self, partition: Partition) -> None:
-        """Ask the leader that this partition has now, or nobody."""
-        plan = self._plan_of.pop(partition, None)
-        if plan is not None:
-            plan.remove(partition)
-            self._ready[plan.leader] = None
+        """Ask the leader that this partition has now, or nobody. Nothing changes while its epoch is the same: an answer
+        may be under way."""
         leader = partition.leader
+        plan = self._plan_of.get(partition)
+        if plan is not None:
+            if plan.leader == leader and partition in plan:
+                return
+            plan.remove(partition)
+            del self._plan_of[partition]
+            self._ready[plan.leader] = None
         if leader in (self._me, NO_BROKER) or partition.deleted or partition.failure is not None:
             return
         plan = self._plans.get(leader)
@@ -210,13 +214,13 @@ class Replication:
             if outcome is None:
                 partition.isr_unanswered(wish)
             else:
-                self._answered(partition, wish, outcome)
+                self._answered(partition, wish, outcome, now)
             if outcome is None or outcome.error:
                 self._isr_pause_ms = now.monotonic_ms + ISR_PAUSE_MS
 
-    def _answered(self, partition: Partition, wish: IsrWish, outcome: IsrOutcome) -> None:
+    def _answered(self, partition: Partition, wish: IsrWish, outcome: IsrOutcome, now: Now) -> None:
         before = partition.in_sync
-        partition.isr_answered(wish, outcome)
+        partition.isr_answered(wish, outcome, now)
         if set(before) != set(partition.in_sync):
             self._tell(InSyncReplicasChanged(str(partition.topic_partition), before, partition.in_sync))
 

@@ -6,8 +6,8 @@ watermark, start or leader changes, or when the client moves its position. For a
 log grows.
 
 At most `slots` sessions are kept. A new one takes the place of one that nobody used for `eviction_ms`; if there is
-none, the client is served without a session, which costs it bytes and nothing else. A follower's session takes the
-place of any consumer's, and a follower's is given up for nobody who is not.
+none, the client is served without a session, which costs it bytes and nothing else. A broker that follows us has one
+session here, the last it began, and that takes the place of any consumer's.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from random import Random
 from typing import TypeAlias
 
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import Epoch, Now, Offset, Uuid
+from klamm.ids import NO_BROKER, BrokerId, Epoch, Now, Offset, Uuid
 from klamm.partition.partition import Partition
 
 NO_SESSION = 0
@@ -68,7 +68,10 @@ class Position:
         return (self.topic, self.index)
 
     def moved_to(self, other: "Position") -> None:
-        """The client asks for the same partition from another place."""
+        """The client asks for the same partition from another place. What it was told by a leader of another epoch, it
+        may have forgotten."""
+        if other.current_leader_epoch != self.current_leader_epoch:
+            self.told_high_watermark = self.told_start_offset = -1
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes
         self.current_leader_epoch = other.current_leader_epoch
@@ -76,12 +79,13 @@ class Position:
 
 
 class Session:
-    __slots__ = ("active", "by_id", "epoch", "id", "is_followers", "is_open", "positions", "used_ms")
+    __slots__ = ("active", "by_id", "epoch", "follower", "id", "is_open", "positions", "used_ms")
 
-    def __init__(self, identity: int, by_id: bool, now: Now, *, is_followers: bool = False) -> None:
+    def __init__(self, identity: int, by_id: bool, now: Now, follower: BrokerId = NO_BROKER) -> None:
         self.id = identity
         self.by_id = by_id
-        self.is_followers = is_followers
+        self.follower = follower
+        """Whose it is, if it is no consumer's."""
         self.epoch = FIRST_EPOCH + 1
         self.is_open = True
         self.positions: dict[Key, Position] = {}
@@ -115,7 +119,7 @@ class Session:
 
     def _listeners(self, partition: Partition) -> list[tuple["Session", Key]]:
         """The sessions that this partition tells what this session has to hear."""
-        if self.is_followers:
+        if self.follower != NO_BROKER:
             if partition.follower_sessions is None:
                 partition.follower_sessions = []
             return partition.follower_sessions
@@ -136,18 +140,24 @@ class Sessions:
         self._random = random
         self._sessions: dict[int, Session] = {}
         """Least recently used first."""
+        self._of_followers: dict[BrokerId, int] = {}
         self._held = 0
         """Positions of all sessions together."""
 
-    def open(self, by_id: bool, wanted: Sequence[Position], now: Now, *, is_followers: bool = False) -> Session | None:
+    def open(
+        self, by_id: bool, wanted: Sequence[Position], now: Now, follower: BrokerId = NO_BROKER
+    ) -> Session | None:
         """A new session with these positions, or None if there is no room."""
+        self.close(self._of_followers.get(follower, NO_SESSION))
         while self._held + len(wanted) > MOST_POSITIONS or len(self._sessions) >= self._slots:
-            if not self._evict(now, for_follower=is_followers):
+            if not self._evict(now, for_follower=follower != NO_BROKER):
                 return None
         identity = self._random.randint(1, 2**31 - 1)
         while identity in self._sessions:
             identity = self._random.randint(1, 2**31 - 1)
-        session = self._sessions[identity] = Session(identity, by_id, now, is_followers=is_followers)
+        session = self._sessions[identity] = Session(identity, by_id, now, follower)
+        if follower != NO_BROKER:
+            self._of_followers[follower] = identity
         self.update(session, wanted, ())
         return session
 
@@ -160,10 +170,12 @@ class Sessions:
             self.close(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def resume(self, identity: int, epoch: int, by_id: bool, now: Now, *, is_followers: bool = False) -> Session:
+    def resume(
+        self, identity: int, epoch: int, by_id: bool, now: Now, follower: BrokerId = NO_BROKER
+    ) -> Session:
         """The session of an incremental fetch, with its epoch moved on."""
         session = self._sessions.get(identity)
-        if session is None or session.is_followers != is_followers:
+        if session is None or session.follower != follower:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
@@ -177,6 +189,7 @@ class Sessions:
     def close(self, identity: int) -> None:
         session = self._sessions.pop(identity, None)
         if session is not None:
+            self._of_followers.pop(session.follower, None)
             self._held -= len(session.positions)
             session.close()
 
@@ -186,7 +199,7 @@ class Sessions:
     def _evict(self, now: Now, *, for_follower: bool) -> bool:
         for session in self._sessions.values():
             is_stale = now.monotonic_ms - session.used_ms >= self._eviction_ms
-            if is_stale or (for_follower and not session.is_followers):
+            if is_stale or (for_follower and session.follower == NO_BROKER):
                 self.close(session.id)
                 return True
             if not for_follower:

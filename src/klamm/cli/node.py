@@ -51,9 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("verb", choices=list(VERBS), help="what to do")
     parser.add_argument("id", type=int, nargs="+", metavar="ID", help="the nodes, by their numbers")
     add_directory(parser)
-    parser.add_argument(
-        "--timeout", type=float, metavar="SECONDS", help="for start and stop: how long they may take"
-    )
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for start and stop: how long they may take")
     return parser
 
 

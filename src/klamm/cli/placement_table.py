@@ -63,6 +63,4 @@ def cells(row: Row) -> list[str]:
 
 
 def _partitions(broker_id: int, partitions: Sequence[PartitionSeen]) -> str:
-    return " ".join(
-        f"P{each.partition}{'' if broker_id in each.in_sync else OUT_OF_SYNC}" for each in partitions
-    )
+    return " ".join(f"P{each.partition}{'' if broker_id in each.in_sync else OUT_OF_SYNC}" for each in partitions)

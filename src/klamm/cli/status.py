@@ -63,9 +63,7 @@ def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
 
 
-def _text(
-    cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None
-) -> str:
+def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None) -> str:
     rows = [
         (
             node.node_id,

@@ -67,7 +67,7 @@ def alter(options: argparse.Namespace) -> int:
 def _settings_asked(
     admin: "AdminClient", name: str, config: Mapping[str, str], unset: Sequence[str]
 ) -> Mapping[Any, Any]:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource  # type: ignore[attr-defined]
 
     changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
     changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in dict.fromkeys(unset)]

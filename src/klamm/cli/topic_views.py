@@ -54,7 +54,7 @@ def describe(options: argparse.Namespace) -> int:
 
 def _own_settings(admin: "AdminClient", name: str) -> dict[str, str]:
     """What was set for this topic, not what it inherits."""
-    from confluent_kafka.admin import ConfigResource, ConfigSource
+    from confluent_kafka.admin import ConfigResource, ConfigSource  # type: ignore[attr-defined]
 
     topic = ConfigResource(ConfigResource.Type.TOPIC, name)
     found = wait_done(admin.describe_configs([topic], request_timeout=CHANGE_SECONDS))
@@ -114,7 +114,8 @@ def _placement_document(name: str, seen: ClusterSeen) -> dict[str, object]:
     return {
         "topic": name,
         "brokers": [
-            {"id": row.broker.broker_id, "rack": row.broker.rack, "fenced": row.broker.is_fenced} for row in rows_of(seen)
+            {"id": row.broker.broker_id, "rack": row.broker.rack, "fenced": row.broker.is_fenced}
+            for row in rows_of(seen)
         ],
         "partitions": [
             {

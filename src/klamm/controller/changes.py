@@ -29,8 +29,8 @@ class Place(NamedTuple):
 
 
 class Changes:
-    """Decided on the controller's image unless another is given. `lost` brokers may not lead though they are active in it,
-    `found` ones may though they are not yet, and `homes` are directories that it does not know yet."""
+    """Decided on the controller's image unless another is given. `lost` brokers may not lead though they are active,
+    `found` ones may though they are not yet, and `homes` are directories that the image does not know yet."""
 
     def __init__(
         self,

@@ -110,7 +110,8 @@ def next_state(state: PartitionState, wish: Wish, electorate: Electorate, rules:
     if not is_clean:
         isr, elr, recovering = (leader,), (), True
     elif leader in elr:
-        isr, elr = (leader,), tuple(broker for broker in elr if broker != leader)
+        isr = (leader,)
+        elr = _eligible(state, members._replace(isr=isr), wish.distrusted, rules)
     new_epoch = leader != state.leader or not is_clean or not set(state.replicas) <= set(members.replicas)
     after = PartitionState(
         replicas=shared(members.replicas),
@@ -181,7 +182,9 @@ def _elected(
 ) -> tuple[BrokerId, bool]:
     """The leader, and whether it surely holds everything that was committed."""
     present = [broker for broker in members.replicas if broker in electorate.active]
-    holding = [broker for broker in present if not electorate.has_lost(state, broker)]
+    # Who comes into the in-sync replicas has caught up, whatever it lost before.
+    caught_up = set(members.isr).difference(state.isr)
+    holding = [broker for broker in present if broker in caught_up or not electorate.has_lost(state, broker)]
     entitled = [broker for broker in holding if broker in (members.isr or members.elr)]
     preferred = members.replicas[0]
     if entitled:

@@ -22,6 +22,7 @@ from klamm.errors import KafkaError
 from klamm.handlers import quorum_fetch
 from klamm.handlers.fetch_answer import FIRST_VERSION_WITH_READING_FROM_FOLLOWERS, FetchAnswer
 from klamm.handlers.fetch_by_follower import FollowerFetch
+from klamm.ids import NO_BROKER
 from klamm.partition.progress import NO_BROKER_EPOCH
 from klamm.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -53,19 +54,19 @@ def _understood(request: FetchRequest, call: Call) -> FetchAnswer:
     sessions = call.broker.sessions
     by_id = call.version >= FIRST_VERSION_WITH_IDS
     replica_id, replica_epoch = _replica(request, call.version)
-    is_followers = replica_id >= 0
+    follower = max(replica_id, NO_BROKER)
     wanted = list(_positions(request, by_id))
     session: Session | None = None
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
         sessions.close(request.session_id)
         if request.session_epoch == FIRST_EPOCH and wanted:
-            session = sessions.open(by_id, wanted, call.now, is_followers=is_followers)
+            session = sessions.open(by_id, wanted, call.now, follower)
     else:
-        session = sessions.resume(request.session_id, request.session_epoch, by_id, call.now, is_followers=is_followers)
+        session = sessions.resume(request.session_id, request.session_epoch, by_id, call.now, follower)
         sessions.update(session, wanted, _forgotten(request, by_id))
     incremental = session is not None and request.session_epoch != FIRST_EPOCH
     waits = request.max_wait_ms > 0
-    if is_followers:
+    if follower != NO_BROKER:
         fetch = FollowerFetch(
             call=call,
             by_id=by_id,
@@ -76,7 +77,7 @@ def _understood(request: FetchRequest, call: Call) -> FetchAnswer:
             max_bytes=request.max_bytes,
             waits=waits,
             read_committed=False,
-            broker_id=replica_id,
+            broker_id=follower,
             broker_epoch=replica_epoch,
         )
         fetch.note_positions(request)

@@ -178,8 +178,10 @@ class FetchAnswer:
             or data.diverging_epoch.epoch >= 0
             or data.preferred_read_replica != NO_BROKER
         )
-        position.told_high_watermark = data.high_watermark
-        position.told_start_offset = data.log_start_offset
+        # Who is told that its history parted from ours has other worries than where the watermark is.
+        has_parted = data.diverging_epoch.epoch >= 0
+        position.told_high_watermark = -1 if has_parted else data.high_watermark
+        position.told_start_offset = -1 if has_parted else data.log_start_offset
         if data.error_code or len(data.records) or data.diverging_epoch.epoch >= 0:
             # At the end of the line, so that a busy partition does not starve the others.
             session.active.pop(position.key, None)

@@ -7,7 +7,7 @@ why: nothing waits for a thread that is gone.
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from klamm.runtime.loop import Loop
 
@@ -24,7 +24,7 @@ class LoopThread:
         self.ended = threading.Event()
         self._failure: BaseException | None = None
         self._lock = threading.Lock()
-        self._waiting: set[Future[object]] = set()
+        self._waiting: set[Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -34,7 +34,7 @@ class LoopThread:
         with self._lock:
             if self.ended.is_set():
                 raise self._told()
-            self._waiting.add(future)  # type: ignore[arg-type]
+            self._waiting.add(future)
         self.loop.call_soon(lambda: self._begin(future, begin))
         return future
 
@@ -56,7 +56,7 @@ class LoopThread:
 
     def _settle(self, future: "Future[T]", settle: Callable[[], None]) -> None:
         with self._lock:
-            self._waiting.discard(future)  # type: ignore[arg-type]
+            self._waiting.discard(future)
         settle()
 
     def _run(self) -> None:

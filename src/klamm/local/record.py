@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from klamm.local.processes import Process
 from klamm.local.problems import LocalError
+from klamm.local.processes import Process
 from klamm.local.topology import PlannedNode
 
 FILE, LOCK = "cluster.json", ".cluster.lock"

@@ -9,6 +9,7 @@ would make a second node that cannot be spared.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 from klamm.local.problems import BadLayout
@@ -64,7 +65,7 @@ def _blocks(brokers: int, racks: int) -> list[Block]:
         raise BadLayout(f"{racks} racks cannot be filled with {_counted(brokers, 'broker')}; a rack needs at least one")
     size, larger = divmod(brokers, racks)
     starts = [number * size + min(number, larger) for number in range(racks + 1)]
-    return [range(start, end) for start, end in zip(starts, starts[1:], strict=False)]
+    return [range(start, end) for start, end in pairwise(starts)]
 
 
 def _voting_brokers(blocks: Sequence[Block]) -> set[int]:

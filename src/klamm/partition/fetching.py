@@ -85,10 +85,11 @@ class FetchSettings:
 class _Followed:
     """One partition, and what the leader's session knows of it."""
 
-    __slots__ = ("asked", "errors", "partition")
+    __slots__ = ("asked", "epoch", "errors", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
+        self.epoch = partition.leader_epoch
         self.asked: FetchPosition | None = None
         """The position in the session, or in a fetch under way that begins one."""
         self.errors = 0
@@ -146,8 +147,9 @@ class FetchPlan:
         return len(self._followed)
 
     def __contains__(self, partition: Partition) -> bool:
+        """Whether it is followed here, under the epoch it has now."""
         followed = self._followed.get(_key(partition))
-        return followed is not None and followed.partition is partition
+        return followed is not None and followed.partition is partition and followed.epoch == partition.leader_epoch
 
     def set_aside(self, partition: Partition, until_ms: float) -> None:
         """Do not ask for this one until then."""

@@ -53,13 +53,10 @@ class Leader:
     def adopt(self, replicas: Iterable[BrokerId], isr: tuple[BrokerId, ...], recovering: bool, now_ms: float) -> None:
         """What the metadata says from now on."""
         others = [broker_id for broker_id in replicas if broker_id != self.me]
-        self.followers = {
-            broker_id: self.followers.get(broker_id) or Progress(broker_id, in_sync=broker_id in isr, now_ms=now_ms)
-            for broker_id in others
-        }
+        self.followers = {broker_id: self.followers.get(broker_id) or Progress(broker_id) for broker_id in others}
         self._joining &= self.followers.keys()
         self.recovering = recovering
-        self._commit(isr)
+        self._commit(isr, now_ms)
 
     # Fetches of followers.
 
@@ -128,10 +125,10 @@ class Leader:
         self._recount()
         return self.pending
 
-    def granted(self, isr: tuple[BrokerId, ...]) -> None:
+    def granted(self, isr: tuple[BrokerId, ...], now_ms: float) -> None:
         self.recovering = False
         self.pending = None
-        self._commit(isr)
+        self._commit(isr, now_ms)
 
     def refused(self, error: ErrorCode) -> None:
         """Not granted, or nobody knows."""
@@ -183,7 +180,10 @@ class Leader:
             (self._joining.add if joins else self._joining.discard)(follower.broker_id)
             self._recount()
 
-    def _commit(self, isr: tuple[BrokerId, ...]) -> None:
+    def _commit(self, isr: tuple[BrokerId, ...], now_ms: float) -> None:
+        for broker_id in isr:
+            if broker_id in self.followers and broker_id not in self.committed:
+                self.followers[broker_id].joined(now_ms)
         self.committed = isr
         self._joining -= set(isr)
         self._recount()

@@ -347,7 +347,7 @@ class Partition:
             now.monotonic_ms,
         )
 
-    def isr_answered(self, wish: IsrWish, outcome: IsrOutcome) -> None:
+    def isr_answered(self, wish: IsrWish, outcome: IsrOutcome, now: Now) -> None:
         """The controller's answer to a wish. What the metadata has overtaken meanwhile counts for nothing."""
         leading = self.leading
         if leading is None or leading.pending is not wish:
@@ -357,7 +357,7 @@ class Partition:
         elif outcome.leader_epoch == self.leader_epoch and outcome.partition_epoch >= self.partition_epoch:
             self.partition_epoch = outcome.partition_epoch
             self.in_sync = outcome.isr
-            leading.granted(outcome.isr)
+            leading.granted(outcome.isr, now.monotonic_ms)
         self._see_who_commits()
         self.note_grown()
         self._surroundings.wants_isr_look(self)

@@ -24,13 +24,12 @@ class Progress:
         "start_offset",
     )
 
-    def __init__(self, broker_id: BrokerId, *, in_sync: bool, now_ms: float) -> None:
+    def __init__(self, broker_id: BrokerId) -> None:
         self.broker_id = broker_id
         self.broker_epoch = NO_BROKER_EPOCH
         self.end_offset: Offset = NO_OFFSET
         self.start_offset: Offset = NO_OFFSET
-        # Who is in sync when an epoch begins has its time to show itself. Who is not, holds nothing up.
-        self.caught_up_ms = now_ms if in_sync else NEVER_MS
+        self.caught_up_ms = NEVER_MS
         self._fetched_ms = NEVER_MS
         self._leader_end_then: Offset = 2**63
 
@@ -53,6 +52,10 @@ class Progress:
         follower of an idle partition has nothing to say for hours and is not behind."""
         if self.end_offset >= leader_end:
             self.caught_up_ms = now_ms
+
+    def joined(self, now_ms: float) -> None:
+        """It is counted in sync, perhaps without having been level with the leader; it has its time from now on."""
+        self.caught_up_ms = max(self.caught_up_ms, now_ms)
 
     def is_caught_up(self, leader_end: Offset, now_ms: float, max_lag_ms: float) -> bool:
         return self.end_offset >= leader_end or now_ms - self.caught_up_ms <= max_lag_ms

@@ -93,7 +93,7 @@ def begin_quorum_epoch(me: "Participant", request: BeginEpoch) -> EpochReply:
         me.note_address(request.leader_id, request.leader_address)
         if me.leader_id != request.leader_id or me.epoch != request.epoch:
             me.become_follower(request.epoch, request.leader_id)
-        elif me.following is not None:
+        if me.following is not None:
             me.following.heard(me.now.monotonic_ms)
     return _epoch_reply(me, error)
 

@@ -31,6 +31,7 @@ class Round:
     """One attempt. It is over at `deadline_ms`."""
 
     __slots__ = (
+        "_own_id",
         "_refusals",
         "_retry_ms",
         "began_ms",
@@ -47,6 +48,7 @@ class Round:
         self, voters: Voters, own_id: BrokerId, epoch: Epoch, *, pre_vote: bool, now_ms: float, deadline_ms: float
     ) -> None:
         assert own_id in voters
+        self._own_id = own_id
         self.voters = voters
         self.epoch = epoch
         self.pre_vote = pre_vote
@@ -97,6 +99,15 @@ class Round:
         if voter_id in self._retry_ms:
             self._retry_ms[voter_id] = now_ms
             self._refusals.pop(voter_id, None)
+
+    def renew(self, now_ms: float, deadline_ms: float) -> None:
+        """Begin again. Who agreed may have changed its mind; who does not answer is still asked no faster."""
+        assert self.pre_vote
+        self.began_ms, self.deadline_ms = now_ms, deadline_ms
+        for voter_id in self.granted - {self._own_id}:
+            self._retry_ms[voter_id] = now_ms
+        self.granted = {self._own_id}
+        self.refused = set()
 
     def next_deadline_ms(self) -> float:
         return min(self.deadline_ms, *self._retry_ms.values()) if self._retry_ms else self.deadline_ms

@@ -15,6 +15,7 @@ class Following:
         "_losses",
         "_timeout_ms",
         "asking",
+        "has_heard",
         "heard_ms",
         "leader_id",
         "leader_is_gone",
@@ -25,6 +26,8 @@ class Following:
 
     def __init__(self, leader_id: BrokerId, now_ms: float, timeout_ms: float) -> None:
         self.leader_id = leader_id
+        self.has_heard = False
+        """From the leader itself, not only from others that it leads."""
         self.heard_ms = now_ms
         self._timeout_ms = timeout_ms
         self.leader_is_gone = False
@@ -42,10 +45,11 @@ class Following:
         return timeout_ms if self.stand_ms is None else min(self.stand_ms, timeout_ms)
 
     def believes(self, now_ms: float) -> bool:
-        return not self.leader_is_gone and now_ms < self.heard_ms + self._timeout_ms
+        return self.has_heard and not self.leader_is_gone and now_ms < self.heard_ms + self._timeout_ms
 
     def heard(self, now_ms: float) -> None:
         self.heard_ms = self.retry_ms = now_ms
+        self.has_heard = True
         self.leader_is_gone = False
         self.stand_ms = None
         self._losses = 0

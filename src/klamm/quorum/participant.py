@@ -141,7 +141,7 @@ class Participant:
             voted = self.voted_for
         self._remember(epoch, voted)
         self._move(Role.UNATTACHED, epoch)
-        self.stand_ms = self.now.monotonic_ms + self._election_timeout_ms()
+        self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms()
         self.search_ms = self.now.monotonic_ms
 
     def become_follower(self, epoch: Epoch, leader_id: BrokerId) -> None:
@@ -158,8 +158,7 @@ class Participant:
     def stand(self, reason: str) -> None:
         """Ask whether we would be elected. Alone, we are."""
         assert self.is_voter and self.journal.log.failed is None
-        if self.role is not Role.PROSPECTIVE:
-            self.tell(ElectionBegun(self.epoch, reason))
+        self.tell(ElectionBegun(self.epoch, reason))
         self._move(Role.PROSPECTIVE, self.epoch)
         self.round = self._new_round(pre_vote=True)
         self.maybe_go_on()
@@ -186,7 +185,7 @@ class Participant:
             self.identity.cluster_id, self.node_id, self.epoch, successors, self.address_of(self.node_id)
         )
         self._move(Role.RESIGNED, self.epoch)
-        self.stand_ms = self.now.monotonic_ms + self._election_timeout_ms()
+        self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms()
         for key in successors:
             self.send(key.node_id, request, self.settings.election_timeout_ms)
         self.tell(LeaderResigned(self.epoch, reason))
@@ -318,7 +317,7 @@ class Participant:
             self.epoch,
             pre_vote=pre_vote,
             now_ms=now_ms,
-            deadline_ms=now_ms + self._election_timeout_ms(),
+            deadline_ms=now_ms + self.election_timeout_ms(),
         )
 
     def _knows_voters(self) -> bool:
@@ -332,5 +331,5 @@ class Participant:
             and (self.now.monotonic_ms < self._doubted[2])
         )
 
-    def _election_timeout_ms(self) -> float:
+    def election_timeout_ms(self) -> float:
         return self.settings.election_timeout_ms * self.random.uniform(1.0, 2.0)

@@ -24,8 +24,8 @@ class Role(Enum):
 
 WITHIN_AN_EPOCH: dict[Role, frozenset[Role]] = {
     Role.UNATTACHED: frozenset({Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER}),
-    Role.PROSPECTIVE: frozenset({Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER}),
-    Role.CANDIDATE: frozenset({Role.LEADER, Role.FOLLOWER, Role.PROSPECTIVE, Role.UNATTACHED}),
+    Role.PROSPECTIVE: frozenset({Role.UNATTACHED, Role.FOLLOWER}),
+    Role.CANDIDATE: frozenset({Role.LEADER, Role.FOLLOWER, Role.UNATTACHED}),
     Role.LEADER: frozenset({Role.RESIGNED}),
     Role.FOLLOWER: frozenset({Role.PROSPECTIVE, Role.UNATTACHED}),
     Role.RESIGNED: frozenset({Role.PROSPECTIVE, Role.UNATTACHED, Role.FOLLOWER}),

@@ -26,7 +26,7 @@ def tick(me: "Participant") -> None:
         if me.role is Role.CANDIDATE:
             me.stand_again()
         else:
-            me.stand("")
+            me.round.renew(now_ms, now_ms + me.election_timeout_ms())
     elif me.stand_ms is not None and me.stand_ms <= now_ms:
         me.stand_ms = None
         if me.is_voter:
@@ -68,6 +68,8 @@ def next_deadline_ms(me: "Participant") -> float | None:
 
 
 def _give_up_leader(me: "Participant", following: Following) -> None:
+    """Those who still believe in it do not convince us before they would have given it up as well."""
+    me.doubt_leader()
     if me.is_voter:
         me.stand(f"leader {following.leader_id} {'is gone' if following.leader_is_gone else 'is silent'}")
     else:

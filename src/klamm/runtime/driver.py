@@ -7,6 +7,7 @@ time, with the descriptors pinned meanwhile; its end comes back as a `Flushed` e
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from queue import SimpleQueue
@@ -38,6 +39,8 @@ class Driver:
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
+        self._happened: deque[Event] = deque()
+        self._is_stepping = False
         self.is_down = False
         self.on_serve: Callable[[], None] = lambda: None
         """Called when clients are answered."""
@@ -73,9 +76,17 @@ class Driver:
         self.is_down = True
 
     def step(self, event: Event) -> None:
-        if self.is_down:
+        """One event, and what follows from it. What happens while effects are carried out (a connection that breaks
+        when something is sent) has its turn afterwards: its effects must not be overtaken by older ones."""
+        self._happened.append(event)
+        if self._is_stepping:
             return
-        self._perform(self.node.step(event, now()))
+        self._is_stepping = True
+        try:
+            while self._happened and not self.is_down:
+                self._perform(self.node.step(self._happened.popleft(), now()))
+        finally:
+            self._is_stepping = False
 
     # What the sockets say.
 

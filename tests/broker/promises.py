@@ -67,4 +67,6 @@ class Promises:
         for promised in (self.acknowledged, self.committed):
             for (of_index, offset), value in promised.items():
                 if of_index == index and offset >= partition.log.start_offset:
-                    assert held.get(offset) == value, f"I15: {offset} was {value!r}, the leader has {held.get(offset)!r}"
+                    assert held.get(offset) == value, (
+                        f"I15: {offset} was {value!r}, the leader has {held.get(offset)!r}"
+                    )

@@ -1,7 +1,8 @@
 """Whatever happens, in whatever order, acknowledged records stay, logs agree, and in the end everybody catches up.
 
-A seed draws a history: writes, deliveries, losses, crashes, power cuts, zombies, elections, deleted beginnings, time. The
-promises are checked after every event. Then everything heals, and all replicas have to be in sync with one log.
+A seed draws a history: writes, deliveries, losses, crashes, power cuts, zombies, elections, deleted beginnings, chores,
+time. The promises are checked after every event. Then everything heals, and all replicas have to be in sync with one
+log.
 """
 
 from collections.abc import Callable
@@ -34,17 +35,19 @@ class History:
         self.world.create_topic(*placement, **configs)
         self.promises = Promises(self.world)
         self.written = 0
+        draw = self.random.uniform
         self.wishes = {
-            self.write: self.random.uniform(5, 30),
-            self.deliver: self.random.uniform(30, 100),
-            self.lose: self.random.uniform(0, 6),
-            self.pass_time: self.random.uniform(2, 15),
-            self.kill: self.random.uniform(0, 3),
-            self.restart: self.random.uniform(1, 6),
-            self.fence: self.random.uniform(0, 2),
-            self.unfence: self.random.uniform(1, 6),
-            self.elect: self.random.uniform(0, 2),
-            self.delete_records: self.random.uniform(0, 1),
+            self.write: draw(10, 40),
+            self.deliver: draw(20, 100),
+            self.lose: draw(0, 6),
+            self.pass_time: draw(2, 15),
+            self.kill: draw(0, 8),
+            self.restart: draw(2, 10),
+            self.fence: draw(0, 6),
+            self.unfence: draw(2, 15),
+            self.elect: draw(0, 10),
+            self.delete_records: draw(0, 1),
+            self.keep_house: draw(0, 6),
         }
 
     def run(self) -> None:
@@ -161,6 +164,14 @@ class History:
                     partition.advance_start_offset(offset)
                     member.settle()
                     return
+
+    def keep_house(self) -> None:
+        """Checkpoints, retention, removals: one chore of one broker, from its beginning to its end."""
+        if self.world.up:
+            member = self.random.choice(self.world.up)
+            for _ in self.random.choice(member.broker.housekeeping.chores()).run(self.world.now):
+                pass
+            member.settle()
 
     # The end.
 

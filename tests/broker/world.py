@@ -82,7 +82,10 @@ class Member:
         self.is_up = True
         overrides = {"node.id": str(self.id), **self.world.settings}
         self.broker = Broker(
-            BrokerConfig.from_properties([], overrides), self.disk, Random(self.life), self.world.told.append
+            BrokerConfig.from_properties([], overrides),
+            self.disk,  # type: ignore[arg-type]
+            Random(self.life),
+            self.world.told.append,
         )
         self.broker.metadata_recovery_point = lambda: 0
         self.fetching, self.asking, self.flushing = {}, None, []
@@ -128,7 +131,7 @@ class Member:
 
     def flush(self) -> None:
         for partition, log, files, end in self.flushing:
-            self.disk.flush(files)
+            self.disk.flush(files)  # type: ignore[arg-type]
             if partition.log is log:
                 log.flushed(end)
                 partition.note_grown()

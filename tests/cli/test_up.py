@@ -13,6 +13,7 @@ import pytest
 
 from klamm.local.cluster import LocalCluster
 from klamm.local.problems import NoCluster
+from klamm.local.record import locked
 from tests.cli.running import LONG_SECONDS, klamm
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -188,3 +189,23 @@ def test_six_brokers_in_two_racks(home: Path) -> None:
         within_seconds=60,
     )
     assert klamm("down", *at).out == "7 nodes stopped\n"
+    for number in range(7):
+        said = LocalCluster(home).log_of(number).read_text()
+        assert "Traceback" not in said, said
+
+
+def test_who_waits_for_somebody_elses_start_and_gives_up_stops_nothing(home: Path) -> None:
+    """Two people start the same cluster; the second waits for the first, loses patience, and leaves."""
+    assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0
+    command = [sys.executable, "-m", "klamm", "up", "--dir", str(home)]
+    with locked(home):
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_until(lambda: _waits_for_a_lock(second.pid), "it waits")
+        second.send_signal(signal.SIGINT)
+        _, said = second.communicate(timeout=LONG_SECONDS)
+    assert second.returncode == 130 and "Traceback" not in said
+    assert [state for _, state in LocalCluster(home).states()] == ["running"]
+
+
+def _waits_for_a_lock(pid: int) -> bool:
+    return any("->" in line and str(pid) in line.split() for line in Path("/proc/locks").read_text().splitlines())

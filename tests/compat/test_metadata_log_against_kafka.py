@@ -12,9 +12,11 @@ from klamm.controller.features import SUPPORTED
 from klamm.controller.wishes import ConfigChanges, MorePartitions, NewTopic, TopicToDelete
 from klamm.ids import Now, uuid_text
 from klamm.machine import Decision
-from klamm.metadata.image import ConfigResource, Endpoint, ResourceType
+from klamm.metadata.image import EMPTY, ConfigResource, Endpoint, ResourceType
 from klamm.metadata.records import MetadataRecord
+from klamm.quorum.identity import NodeIdentity
 from klamm.quorum.raft import DIRECTORY, Raft
+from klamm.quorum.voters import Voters
 from klamm.runtime.files import RealFiles
 from tests.compat.java_tools import JavaTools
 
@@ -28,11 +30,13 @@ class SmallCluster:
 
     def __init__(self, root: Path) -> None:
         self.files = RealFiles(root)
-        self.raft = Raft.open(CONFIG, HOME, self.files, NOW, clean=False)
-        self.controller = Controller(CONFIG, "a-cluster", Random(5))
+        identity = NodeIdentity(0, HOME, "a-cluster")
+        voters = Voters.parsed("0@127.0.0.1:9092")
+        self.raft = Raft.open(CONFIG, identity, voters, self.files, Random(3), NOW, clean=False)
+        self.controller = Controller(CONFIG, "a-cluster", Random(5), EMPTY, NOW)
         self.raft.start(NOW)
         self.apply(replay=True)
-        self.run(self.controller.activate())
+        self.run(self.controller.activate(NOW))
 
     def run(self, decision: Decision[MetadataRecord, Any]) -> Any:
         if decision.records:
@@ -61,8 +65,10 @@ class SmallCluster:
             features=SUPPORTED,
             rack="R1",
         )
-        epoch: int = self.run(self.controller.register_broker(registration, self.raft.log.end_offset)).broker_epoch
-        self.run(self.controller.heartbeat(BrokerHeartbeat(0, epoch, self.raft.committed)))
+        next_offset = self.raft.log.end_offset
+        epoch: int = self.run(self.controller.register_broker(registration, next_offset, NOW)).broker_epoch
+        seen = self.raft.log.end_offset
+        self.run(self.controller.heartbeat(BrokerHeartbeat(0, epoch, seen), seen, NOW))
         return epoch
 
 
@@ -91,7 +97,7 @@ def test_kafka_reads_our_metadata_log(tools: JavaTools, tmp_path: Path) -> None:
     dumped = [json.loads(line.partition("payload: ")[2]) for line in out.splitlines() if "payload: {" in line]
     kinds = [record["type"] for record in dumped]
     assert kinds == [
-        "FEATURE_LEVEL_RECORD",
+        *["FEATURE_LEVEL_RECORD", "FEATURE_LEVEL_RECORD"],
         "REGISTER_BROKER_RECORD",
         "BROKER_REGISTRATION_CHANGE_RECORD",
         *["TOPIC_RECORD", "CONFIG_RECORD", "PARTITION_RECORD", "PARTITION_RECORD"],
@@ -105,8 +111,9 @@ def test_kafka_reads_our_metadata_log(tools: JavaTools, tmp_path: Path) -> None:
         "BROKER_REGISTRATION_CHANGE_RECORD",
     ]
     assert dumped[0]["data"] == {"name": "metadata.version", "featureLevel": 30}
-    assert dumped[3]["data"] == {"name": "invoice", "topicId": topic_id}
-    assert dumped[6]["data"] == {
+    assert dumped[1]["data"] == {"name": "eligible.leader.replicas.version", "featureLevel": 1}
+    assert dumped[4]["data"] == {"name": "invoice", "topicId": topic_id}
+    assert dumped[7]["data"] == {
         "partitionId": 1,
         "topicId": topic_id,
         "replicas": [0],

@@ -36,6 +36,7 @@ class History(World):
         self.committed: dict[Key, int] = {}
         self.held: dict[Key, Counter[int]] = {}
         self.lives: Counter[int] = Counter()
+        self.seen: Counter[str] = Counter()
         self.distrusted: set[int] = set()
         """Who begins a new life after an unclean end."""
         self.let_in: set[int] = set()
@@ -269,6 +270,7 @@ class History(World):
         assert new.partition_epoch == old.partition_epoch + times, "each change is a new partition epoch"
         assert new.leader_epoch == old.leader_epoch + named, "naming a leader begins a leader epoch, nothing else does"
         assert new.leader == old.leader or named, "a new leader is a new leader epoch"
+        self.note_seen(old, new)
         if new.leader in (old.leader, NO_BROKER):
             return
         held, committed = self.held[key][new.leader], self.committed[key]
@@ -285,6 +287,22 @@ class History(World):
             for other in self.held[key]:
                 # They follow, and are cut where it ends.
                 self.held[key][other] = min(self.held[key][other], held)
+
+    def note_seen(self, old: PartitionState, new: PartitionState) -> None:
+        """Rare things that the histories are for."""
+        is_elected = new.leader not in (old.leader, NO_BROKER)
+        self.seen["an eligible replica leads"] += is_elected and new.leader in old.elr and not new.recovering
+        self.seen["the last known leader leads"] += (
+            is_elected and (new.leader,) == old.last_known_elr and new.recovering
+        )
+        self.seen["an unclean leader"] += is_elected and new.recovering and new.leader not in old.last_known_elr
+        self.seen["nobody leads"] += new.leader == NO_BROKER != old.leader
+        self.seen["a move is done"] += bool(old.adding) and not new.adding and set(old.adding) <= set(new.replicas)
+        self.seen["a move is taken back"] += bool(old.adding) and not set(old.adding) & set(new.replicas)
+        self.seen["a replaced disk is known"] += old.directories != new.directories and old.replicas == new.replicas
+        self.seen["a leader waits for its first heartbeat"] += (
+            new.leader == old.leader != NO_BROKER and not self.broker(new.leader).is_active
+        )
 
     def watch_state(self, topic: Topic, state: PartitionState) -> None:
         brokers = self.controller.image.brokers

@@ -112,3 +112,11 @@ def test_settings_that_contradict_what_all_brokers_have_are_refused(world: World
     altered(world, ALL_BROKERS, Change("log.cleaner.max.compaction.lag.ms", Operation.SET, "1000"))
     change = Change("min.compaction.lag.ms", Operation.SET, "2000")
     assert altered(world, INVOICE, change) == ErrorCode.INVALID_CONFIG
+
+
+def test_how_many_have_to_be_in_sync_is_not_set_for_one_broker(world: World) -> None:
+    """Its leaders would commit by another number than the one by which replicas are eligible."""
+    change = Change("min.insync.replicas", Operation.SET, "1")
+    assert altered(world, BROKER, change) == ErrorCode.INVALID_CONFIG
+    assert altered(world, ALL_BROKERS, change) == ErrorCode.NONE
+    assert altered(world, INVOICE, change) == ErrorCode.NONE

@@ -18,7 +18,7 @@ from tests.controller.world import CLUSTER, START
 STEPS = 40
 
 
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32))
 def test_i12_i19_only_who_holds_everything_is_elected_over_any_history(seed: int) -> None:
     history = History(seed)
@@ -46,6 +46,16 @@ def test_who_replays_the_log_knows_what_its_writer_knew(seed: int) -> None:
     resumed = State(history.controller.image)
     for state in (replayed._state, resumed):
         counts_are_true(state, history.controller.image)
+
+
+def test_the_histories_reach_what_they_are_for() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(100):
+        history = History(seed)
+        for _ in range(STEPS):
+            history.step()
+        seen += history.seen
+    assert len(seen) == 8, f"only these happened: {sorted(seen)}"
 
 
 def counts_are_true(state: State, image: Image) -> None:

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.controller.placement import Candidate, Load, Replicas, placements, ring
+from klamm.controller.wishes import MorePartitions, TopicToDelete
+from tests.controller.world import World
 
 INVOICE_CLUSTER = [Candidate(broker, "R1" if broker < 3 else "R2") for broker in range(6)]
 
@@ -175,3 +177,52 @@ def test_s10_holds_whatever_the_history_of_brokers_and_deleted_topics(
     sequence.brokers, sequence.topics = after, []
     for _ in range(3):
         tolerates_the_loss_of_a_rack(after, sequence.step())
+
+
+@given(clusters(equal=False), st.integers(1, 20), st.data())
+def test_fenced_brokers_lead_nothing_and_follow_no_more_than_they_must(
+    brokers: list[Candidate], partitions: int, data: st.DataObject
+) -> None:
+    active = data.draw(st.sets(st.sampled_from([each.broker_id for each in brokers]), min_size=1))
+    brokers = [each._replace(active=each.broker_id in active) for each in brokers]
+    factor = data.draw(st.integers(1, min(5, len(brokers))))
+    placed = placements(brokers, Load(), partitions, factor)
+    usable = brokers if len(active) < factor else [each for each in brokers if each.active]
+    tolerates_the_loss_of_a_rack(usable, placed)
+    racks = min(factor, len({each.rack for each in usable}))
+    for replicas in placed:
+        assert replicas[0] in active
+        present = [broker for broker in replicas if broker in active]
+        # One of a rack is enough to cover it; all other places go to those who are there.
+        assert len(present) >= min(len(active), factor - racks + 1)
+
+
+@given(clusters(equal=False), st.data())
+def test_s10_a_whole_rack_goes_and_every_partition_that_can_still_has_a_leader(
+    brokers: list[Candidate], data: st.DataObject
+) -> None:
+    """'A whole rack can go and every partition still has a leader', whatever was created, grown and deleted before,
+    and wherever leaders were by then."""
+    world = World(brokers=0, broker_session_timeout_ms="60000")
+    for broker in brokers:
+        world.join(broker.broker_id, broker.rack)
+    for name in ("invoice", "orders", "stores"):
+        factor = data.draw(st.integers(1, min(4, len(brokers))), "replication factor")
+        world.create(name, data.draw(st.integers(1, 12), "partitions"), factor)
+    grown = data.draw(st.sampled_from(["invoice", "orders"]))
+    more = len(world.topic(grown).partitions) + 3
+    world.run(world.controller.create_partitions([MorePartitions(grown, more)]))
+    world.run(world.controller.delete_topics([TopicToDelete("stores")]))
+    early = data.draw(st.sampled_from(brokers), "dies before").broker_id
+    world.die(early)
+    rack = data.draw(st.sampled_from(brokers), "in the rack that is lost").rack
+    lost = [each.broker_id for each in brokers if each.rack == rack]
+    world.wait(59_000)
+    for broker in brokers:
+        if broker.rack != rack and broker.broker_id != early:
+            world.beat(broker.broker_id)
+    world.tick()
+    for name in ("invoice", "orders"):
+        for state in world.topic(name).partitions:
+            left = set(state.replicas).difference(lost, {early})
+            assert (state.leader in left) == bool(left)

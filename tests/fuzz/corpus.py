@@ -58,6 +58,9 @@ SETTINGS = {**SETTINGS_OF_TOPICS, **SETTINGS_OF_BROKERS}
 STRANGE_VALUES = ("", "x", "-5", "1e9", "999999999999999999999", "true", "a,b,,c", "\0")
 
 
+UNREGISTER_BROKER = 64
+
+
 class Frame(NamedTuple):
     """A request with its header, without its size, and where in it record batches stand."""
 
@@ -76,6 +79,8 @@ class Corpus:
         self._apis = [
             (key, version)
             for key in sorted(TABLE)
+            # It would be obeyed, and the only broker would go.
+            if key != UNREGISTER_BROKER
             for version in range(API_BY_KEY[key].min_version, API_BY_KEY[key].max_version + 1)
         ]
         self._produces = [each for each in self._apis if each[0] == PRODUCE]

@@ -5,12 +5,18 @@ from typing import Any, TypeAlias
 
 from klamm.codec.schema import Field, schema_of
 from klamm.handlers import TABLE
-from klamm.wire.apis import API_BY_KEY, request_type
+from klamm.wire.apis import API_BY_KEY, CONTROLLER, request_type
 
 Leaf: TypeAlias = Callable[[Field], Any]
 """Gives a value for a field that is no array and no structure."""
 
 BITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
+UNREGISTER_BROKER = 64
+"""Not among them: it would be obeyed. Without authentication anybody may ask it, and the only broker would go."""
+
+ASKED = [key for key in sorted(TABLE) if key != UNREGISTER_BROKER and API_BY_KEY[key].listener != CONTROLLER]
+"""A broker alone does not serve what only nodes ask of one another."""
+
 WAITS = "max_wait_ms"
 """The one number that makes a request wait for as long as it says."""
 
@@ -19,7 +25,7 @@ def served() -> list[tuple[int, int]]:
     """Key and version of every request that is served."""
     return [
         (key, version)
-        for key in sorted(TABLE)
+        for key in ASKED
         for version in range(API_BY_KEY[key].min_version, API_BY_KEY[key].max_version + 1)
     ]
 
@@ -27,7 +33,7 @@ def served() -> list[tuple[int, int]]:
 def turning_points() -> list[tuple[int, int]]:
     """The oldest, the newest, and the first flexible version of each API."""
     points = []
-    for key in sorted(TABLE):
+    for key in ASKED:
         api = API_BY_KEY[key]
         chosen = {api.min_version, api.max_version, min(max(api.flexible_from, api.min_version), api.max_version)}
         points += [(key, version) for version in sorted(chosen)]
@@ -53,7 +59,13 @@ def zero(field: Field) -> Any:
 def largest(field: Field) -> Any:
     if field.kind in BITS and field.name != WAITS:
         return 2 ** BITS[field.kind] - 1
-    return {"string": "x" * 249, "uuid": b"\xff" * 16, "boolean": True, "records": b"\xff" * 100}.get(field.kind, 0)
+    return {
+        "string": "x" * 249,
+        "uuid": b"\xff" * 16,
+        "boolean": True,
+        "records": b"\xff" * 100,
+        "bytes": b"\xff" * 100,
+    }.get(field.kind, 0)
 
 
 def smallest(field: Field) -> Any:

@@ -239,7 +239,7 @@ def test_a_thousand_topics_nobody_ordered_are_made_and_removed_again(fresh_targe
 # The log.
 
 
-LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (INFO |WARN |ERROR|DEBUG) \[broker 0\] ")
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (INFO |WARN |ERROR|DEBUG) \[broker 0\] ")
 
 
 def test_names_cannot_forge_lines_of_the_log(fresh_target: Target) -> None:

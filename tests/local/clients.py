@@ -19,7 +19,8 @@ def write(bootstrap: str, topic: str, *values: str, acks: str = "all") -> None:
 
 def read(bootstrap: str, topic: str, count: int, partition: int = 0) -> list[str]:
     """The first so many values of a partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "log_level": 0})
+    settings = {"bootstrap.servers": bootstrap, "group.id": "tests", "enable.auto.commit": False, "log_level": 0}
+    consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, partition, 0)])
     values: list[str] = []
     try:

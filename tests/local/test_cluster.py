@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
@@ -67,6 +68,16 @@ def test_a_node_is_killed_and_started_again(cluster: LocalCluster) -> None:
     assert read(record.bootstrap_servers, "kept", 1) == ["one"]
     cluster.start([0])
     assert states(cluster) == {0: "running"}, "one that runs is left alone"
+
+
+def test_two_who_start_a_node_at_once_start_one(cluster: LocalCluster) -> None:
+    cluster.up(ONE)
+    cluster.kill([0])
+    before = cluster.log_of(0).stat().st_size
+    with ThreadPoolExecutor(2) as people:
+        assert all(people.map(lambda person: person.start([0]), (cluster, LocalCluster(cluster.directory))))
+    said = cluster.log_of(0).read_bytes()[before:].decode()
+    assert said.count("takes connections") == 1 and "in use" not in said, said
 
 
 def test_a_paused_node_is_deaf_and_goes_on(cluster: LocalCluster) -> None:

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from klamm.broker.sessions import Position
 from klamm.errors import ErrorCode
-from klamm.handlers import fetch as fetch_handler
+from klamm.handlers import fetch_answer
 from klamm.partition.partition import Partition
 from tests.node.requests import NAMED, create, delete, delete_records, fetch_of, produce, send, values_in
 from tests.node.world import Client, World
@@ -241,13 +240,13 @@ def test_a_session_by_name_goes_on_with_the_topic_made_anew(client: Client) -> N
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partition of every position that a fetch looked at: each look finds its partition first."""
     seen: list[int] = []
-    found = fetch_handler._found
+    found = fetch_answer.found_partition
 
-    def counting(position: Position, *rest: Any) -> Partition:
-        seen.append(position.index)
-        return found(position, *rest)
+    def counting(topic: str | bytes, index: int, *rest: Any) -> Partition:
+        seen.append(index)
+        return found(topic, index, *rest)
 
-    monkeypatch.setattr(fetch_handler, "_found", counting)
+    monkeypatch.setattr(fetch_answer, "found_partition", counting)
     return seen
 
 

@@ -104,7 +104,9 @@ class Checks:
     def _compare(self, life: tuple[BrokerId, int], raft: Raft) -> None:
         start = max(self._looked_at.get(life, 0), raft.log.start_offset)
         for batch in _batches(raft, start, raft.high_watermark):
-            assert self.ledger.get(batch.base_offset) == batch, f"I7: {batch} is not {self.ledger.get(batch.base_offset)}"
+            assert self.ledger.get(batch.base_offset) == batch, (
+                f"I7: {batch} is not {self.ledger.get(batch.base_offset)}"
+            )
         self._looked_at[life] = raft.high_watermark
 
 
@@ -114,7 +116,7 @@ def _holds(node: Node, voter: Voter, leader: Raft) -> bool:
     if raft is None or node.directory_id != voter.directory_id:
         # It acknowledged while it lived, or before it lost its disk. Later leaders show whether that was enough.
         return True
-    if raft.log.recovery_point < leader.high_watermark:
+    if max(raft.log.recovery_point, node.survived_end) < leader.high_watermark:
         return False
     start = max(raft.log.start_offset, leader.log.start_offset)
     try:

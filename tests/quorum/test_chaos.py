@@ -1,4 +1,4 @@
-"""Some hundred drawn lives of a quorum keep every promise. `python -m tests.quorum.test_chaos FIRST COUNT` runs more."""
+"""Some hundred drawn lives of a quorum keep every promise. More: `python -m tests.quorum.test_chaos FIRST COUNT`."""
 
 import sys
 

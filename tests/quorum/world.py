@@ -1,11 +1,12 @@
 """A small world for the quorum: nodes on disks that forget, a network that loses, delays, doubles and cuts, one clock.
 
-Everything is drawn from a seed and happens in one queue of events. `checks.py` looks on after every one of them. A fetch
-that finds nothing new waits, as a handler would have it wait. Connections to a dead process are refused, and a node
-that notices tells its quorum (`node_is_gone`), unless the network is cut between them.
+Everything is drawn from a seed and happens in one queue of events. `checks.py` looks on after every one of them. A
+fetch that finds nothing new waits, as a handler would have it wait. Connections to a dead process are refused, and a
+node that notices tells its quorum (`node_is_gone`), unless the network is cut between them.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -64,6 +65,8 @@ class Node:
     raft: Raft | None = None
     life: int = 0
     recovery_point: int = 0
+    survived_end: int = 0
+    """What was found after the last crash is on the disk, even before it has been flushed once more."""
     applied: list[MetadataRecord] = field(default_factory=list)
     applied_end: int = 0
     applied_epoch: int = 0
@@ -132,6 +135,7 @@ class World:
                 is_voter_role=node.is_controller,
                 tell=node.facts.append,
             )
+            node.survived_end = node.raft.log.end_offset
             node.applied, node.applied_end, node.applied_epoch = [], 0, 0
             node.raft.start(self.now)
             self.tell(f"{node_id} starts: {node.raft}")
@@ -220,6 +224,8 @@ class World:
         """Do what the quorum asks for, then look whether somebody's wait is over and when to wake up."""
         while ready := node.alive.ready():
             self.on_ready(node, ready)
+            if ready.checkpoint:
+                node.survived_end = 0
             if ready.checkpoint or self.random.random() < 0.1:
                 node.recovery_point = node.alive.log.recovery_point
             if ready.flush is not None:
@@ -364,7 +370,5 @@ class World:
         """On whoever believes that it leads."""
         leaders = [node for node in self.nodes.values() if node.raft is not None and node.raft.is_leader]
         if leaders:
-            try:
+            with suppress(KafkaError, DiskFailed):
                 self.propose(self.random.choice(leaders).node_id)
-            except (KafkaError, DiskFailed):
-                pass

@@ -35,6 +35,8 @@ from klamm.quorum.raft import Raft
 
 SESSION_EVICTION_MS = 120_000.0
 MOST_CREATION_ERRORS = 1_000
+MOST_CREATED_AT_ONCE = 1_000
+"""Of the topics that one request speaks of; who asks again gets the next ones."""
 
 
 class Broker:
@@ -155,7 +157,7 @@ class Broker:
         """Have topics created that somebody spoke of; the error for those that could not be when it was last tried."""
         if not self.config.boolean("auto.create.topics.enable"):
             return {}
-        self.errands.create_topics(names, now)
+        self.errands.create_topics(names[:MOST_CREATED_AT_ONCE], now)
         return {name: self._creation_errors.pop(name) for name in names if name in self._creation_errors}
 
     def note_creation(self, name: str, error: ErrorCode) -> None:

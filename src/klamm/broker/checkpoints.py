@@ -128,7 +128,7 @@ class Checkpoints:
             self._write(file, offsets, durable=durable)
 
     def _write(self, file: str, offsets: dict[TopicPartition, Offset], *, durable: bool) -> None:
-        before = self._written[file]
+        before = self._written.setdefault(file, {})
         for partition in self._broker.partitions:
             # Of a log that could not be opened we know no more than earlier lives did.
             if partition.failure and not partition.log.segments.all and partition.topic_partition in before:

@@ -33,7 +33,8 @@ MOST_WISHES = 2_000
 """In one request: deciding on so many takes the controller a few milliseconds."""
 PARTITIONS_A_LOOK = 500
 ISR_PAUSE_MS = 50.0
-"""After a refusal, or no answer, the controller is left alone for so long."""
+LONGEST_ISR_PAUSE_MS = 1_000.0
+"""After a refusal, or no answer, the controller is left alone for a while, which doubles each time."""
 LOOKS_A_LAG = 2
 """How often followers are looked at within `replica.lag.time.max.ms`, as in Kafka."""
 
@@ -75,7 +76,8 @@ class Replication:
         self._wishing = broker.partitions.wishing
         """Partitions whose in-sync replicas may have to change."""
         self._isr_ask: IsrAsk | None = None
-        self._isr_pause_ms = 0.0
+        self._isr_failures = 0
+        self._isr_resume_ms = 0.0
         self._next_look_ms: float | None = None
         self._look: Iterator[Partition] | None = None
 
@@ -100,7 +102,8 @@ class Replication:
                 plan.try_again()
                 self._ready[broker_id] = None
         if changes.brokers_changed:
-            self._look_at_everybody(now)
+            # Somebody may be able to join now, somebody need not be waited for any longer.
+            self._look, self._next_look_ms = None, now.monotonic_ms
 
     def revived(self, partition: Partition) -> None:
         """Its log has been recovered."""
@@ -134,7 +137,7 @@ class Replication:
         return bool(self._ready or (self._wishing and self._isr_ask is None))
 
     def take_fetches(self, now: Now) -> list[FetchAsk]:
-        """Fetches to send now, one for each leader at most. Each is to be given back, by `fetched` or `fetch_lost`."""
+        """Fetches to send now. Each is to be given back, by `fetched` or `fetch_lost`, those of a leader in order."""
         if not self._ready:
             return []
         asks = []
@@ -153,9 +156,8 @@ class Replication:
     ) -> None:
         """A leader's answer. Views of records in it are used before this returns."""
         plan = self._plans[ask.leader]
-        assert plan.in_flight is ask, "an answer to another fetch"
         self._ready[ask.leader] = None
-        if not plan.answered(session_id, error, now):
+        if not plan.answered(ask, session_id, error, now):
             return
         cut = []
         for fetched in partitions:
@@ -170,9 +172,7 @@ class Replication:
 
     def fetch_lost(self, ask: FetchAsk, now: Now) -> None:
         """No answer came: the leader could not be reached, or not in time."""
-        plan = self._plans[ask.leader]
-        assert plan.in_flight is ask, "another fetch is under way"
-        plan.lost(now)
+        self._plans[ask.leader].lost(ask, now)
 
     def _throttle(self, plan: FetchPlan, fetched: Fetched, now: Now) -> None:
         """Count what came for a throttled partition; when it was too much, ask for it later. What is needed to keep up
@@ -190,7 +190,7 @@ class Replication:
 
     def take_isr_wishes(self, now: Now) -> IsrAsk | None:
         """What to ask the controller for now. It is to be given back, by `isr_answered` or `isr_lost`."""
-        if not self._wishing or self._isr_ask is not None or now.monotonic_ms < self._isr_pause_ms:
+        if not self._wishing or self._isr_ask is not None or now.monotonic_ms < self._isr_resume_ms:
             return None
         ask = IsrAsk([], [], self._me, self._broker_epoch())
         for partition in sorted(self._wishing, key=lambda each: each.topic_partition)[:MOST_WISHES]:
@@ -209,14 +209,16 @@ class Replication:
         assert self._isr_ask is ask
         self._isr_ask = None
         found = {(outcome.topic_id, outcome.index): outcome for outcome in outcomes}
+        if len(found) < len(ask.wishes) or any(outcome.error for outcome in outcomes):
+            self._pause(now)
+        else:
+            self._isr_failures = 0
         for wish, partition in zip(ask.wishes, ask.partitions, strict=True):
             outcome = found.get((wish.topic_id, wish.topic_partition.partition))
             if outcome is None:
                 partition.isr_unanswered(wish)
             else:
                 self._answered(partition, wish, outcome, now)
-            if outcome is None or outcome.error:
-                self._isr_pause_ms = now.monotonic_ms + ISR_PAUSE_MS
 
     def _answered(self, partition: Partition, wish: IsrWish, outcome: IsrOutcome, now: Now) -> None:
         before = partition.in_sync
@@ -230,7 +232,12 @@ class Replication:
         self._isr_ask = None
         for wish, partition in zip(ask.wishes, ask.partitions, strict=True):
             partition.isr_unanswered(wish)
-        self._isr_pause_ms = now.monotonic_ms + ISR_PAUSE_MS
+        self._pause(now)
+
+    def _pause(self, now: Now) -> None:
+        pause_ms = min(ISR_PAUSE_MS * 2 ** min(self._isr_failures, 10), LONGEST_ISR_PAUSE_MS)
+        self._isr_failures += 1
+        self._isr_resume_ms = now.monotonic_ms + pause_ms
 
     # Time.
 
@@ -238,7 +245,7 @@ class Replication:
     def next_deadline_ms(self) -> float | None:
         due = [due_ms for plan in self._plans.values() if (due_ms := plan.next_deadline_ms) is not None]
         if self._wishing and self._isr_ask is None:
-            due.append(self._isr_pause_ms)
+            due.append(self._isr_resume_ms)
         if self._next_look_ms is not None:
             due.append(self._next_look_ms)
         return min(due, default=None)
@@ -266,11 +273,6 @@ class Replication:
             self._next_look_ms = now.monotonic_ms + self._look_interval_ms
         else:
             self._next_look_ms = now.monotonic_ms
-
-    def _look_at_everybody(self, now: Now) -> None:
-        for partition in self._broker.partitions:
-            if partition.followers_hear and not partition.deleted:
-                partition.look_at_followers(now)
 
     def _broker_epoch(self) -> int:
         registered = self._broker.image.brokers.get(self._me)

@@ -144,9 +144,7 @@ class Sessions:
         self._held = 0
         """Positions of all sessions together."""
 
-    def open(
-        self, by_id: bool, wanted: Sequence[Position], now: Now, follower: BrokerId = NO_BROKER
-    ) -> Session | None:
+    def open(self, by_id: bool, wanted: Sequence[Position], now: Now, follower: BrokerId = NO_BROKER) -> Session | None:
         """A new session with these positions, or None if there is no room."""
         self.close(self._of_followers.get(follower, NO_SESSION))
         while self._held + len(wanted) > MOST_POSITIONS or len(self._sessions) >= self._slots:
@@ -170,9 +168,7 @@ class Sessions:
             self.close(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def resume(
-        self, identity: int, epoch: int, by_id: bool, now: Now, follower: BrokerId = NO_BROKER
-    ) -> Session:
+    def resume(self, identity: int, epoch: int, by_id: bool, now: Now, follower: BrokerId = NO_BROKER) -> Session:
         """The session of an incremental fetch, with its epoch moved on."""
         session = self._sessions.get(identity)
         if session is None or session.follower != follower:

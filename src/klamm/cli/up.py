@@ -48,25 +48,30 @@ STATES_EVERY_SECONDS = 0.5
 def run(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
-    began = monotonic()
     # Whoever asks us to end means the cluster.
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
-        settings = pairs_of("--set", options.set) if options.set else None
-        wish = Wish(options.brokers, options.racks, options.port, settings)
-        record = cluster.up(wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began))
+        _bring_up(cluster, options)
+        if not options.detach:
+            _stay(cluster)
     except Misused as problem:
         return failed("up", problem, MISUSED)
     except (LocalError, OSError) as problem:
         return failed("up", problem)
     except KeyboardInterrupt:
-        say("klamm up: interrupted; what was started is ended again")
-        return 130
+        return _interrupted(cluster)
+    return 0
+
+
+def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
+    began = monotonic()
+    settings = pairs_of("--set", options.set) if options.set else None
+    wish = Wish(options.brokers, options.racks, options.port, settings)
+    record = cluster.up(wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began))
     _print_result(cluster, record, options.json)
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
-    return 0 if options.detach else _stay(cluster)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,19 +137,9 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
     )
 
 
-def _stay(cluster: LocalCluster) -> int:
-    """Until Ctrl-C, or until nobody runs any more because somebody else took the cluster down."""
+def _stay(cluster: LocalCluster) -> None:
+    """Until nobody runs any more because somebody else took the cluster down."""
     say("Ctrl-C stops the cluster.")
-    try:
-        _tell_changes(cluster)
-    except KeyboardInterrupt:
-        say("stopping; once more Ctrl-C kills")
-        return _stopped(cluster)
-    say("no node runs any more")
-    return 0
-
-
-def _tell_changes(cluster: LocalCluster) -> None:
     known = {node.node_id: state for node, state in cluster.states()}
     while any(state != "dead" for state in known.values()):
         cluster.wait_change(STATES_EVERY_SECONDS)
@@ -152,10 +147,15 @@ def _tell_changes(cluster: LocalCluster) -> None:
             if state != known[node.node_id]:
                 known[node.node_id] = state
                 say(f"node {node.node_id} is {state}")
+    say("no node runs any more")
 
 
-def _stopped(cluster: LocalCluster) -> int:
+def _interrupted(cluster: LocalCluster) -> int:
+    """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
+    if not cluster.was_started_here:
+        return failed("up", "interrupted; what was started is ended again", 130)
     everybody = [node.node_id for node in cluster.record().nodes]
+    say("stopping; once more Ctrl-C kills")
     try:
         late = cluster.down()
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from klamm.config import BrokerConfig, validate_topic_config
 from klamm.controller import features
-from klamm.controller.configs import Configs
+from klamm.controller.configs import MIN_ISR, Configs
 from klamm.controller.leadership import NOBODY, Electorate, Rules, Wish, after_restart, next_state
 from klamm.controller.state import PartitionKey, State
 from klamm.ids import BrokerId, Uuid
@@ -17,7 +17,6 @@ from klamm.metadata.image import Image, PartitionState, Topic
 from klamm.metadata.partitions import change_record
 from klamm.metadata.records import MetadataRecord
 
-MIN_ISR = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
 
 

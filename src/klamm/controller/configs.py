@@ -18,6 +18,7 @@ from klamm.config import (
     validate_broker_configs,
     validate_topic_configs,
 )
+from klamm.controller.features import has_eligible_leader_replicas
 from klamm.controller.wishes import ConfigChanges, ConfigReplacement, ConfigResult
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import BrokerId
@@ -26,6 +27,7 @@ from klamm.metadata.image import ConfigResource, Image, ResourceType
 from klamm.metadata.records import ConfigRecord, MetadataRecord
 
 LONGEST_ID = 10
+MIN_ISR = "min.insync.replicas"
 # A string of a record is no longer than that.
 MAX_VALUE_BYTES = 32_767
 
@@ -85,6 +87,7 @@ class Configs:
                 _check_exists(image, wish.resource)
                 current = image.config_of(wish.resource)
                 altered = after(wish, current)
+                _check_common(image, wish.resource, altered)
                 self._check(image, wish.resource, {**current, **altered})
                 records += _records(wish.resource, current, altered)
             except KafkaError as refused:
@@ -115,6 +118,14 @@ def _records(resource: ConfigResource, current: Mapping[str, str], altered: Sett
         for name, value in altered.items()
         if value != current.get(name) or (resource.type == ResourceType.BROKER and name in current)
     ]
+
+
+def _check_common(image: Image, resource: ConfigResource, altered: Settings) -> None:
+    """Who is eligible to lead is decided here, by the number that every leader commits with: it is one for all."""
+    is_one_brokers = resource.type == ResourceType.BROKER and bool(resource.name)
+    if is_one_brokers and altered.get(MIN_ISR) is not None and has_eligible_leader_replicas(image):
+        reason = f"{MIN_ISR} is set for all brokers or for a topic, not for one broker."
+        raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
 def _check_sizes(settings: Settings) -> None:

@@ -8,8 +8,8 @@ allows what it did not before, or no longer guarantees what it did.
 
 from collections.abc import Sequence
 
-from klamm.controller.changes import MIN_ISR, UNCLEAN, Changes, Place
-from klamm.controller.configs import Configs
+from klamm.controller.changes import UNCLEAN, Changes, Place
+from klamm.controller.configs import MIN_ISR, Configs
 from klamm.controller.leadership import Election, Wish
 from klamm.controller.state import State
 from klamm.controller.wishes import ElectedLeader, ElectionType

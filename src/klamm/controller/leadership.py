@@ -124,7 +124,7 @@ def next_state(state: PartitionState, wish: Wish, electorate: Electorate, rules:
         last_known_elr=_last_known(state, members.replicas, isr, leader, rules),
         adding=shared(members.adding),
         removing=shared(members.removing),
-        directories=_directories(state, members.replicas, isr, electorate),
+        directories=_directories(state, members.replicas, set(isr).difference(state.isr), electorate),
     )
     return state if after == state else after._replace(partition_epoch=state.partition_epoch + 1)
 
@@ -152,7 +152,7 @@ def after_restart(
     return state._replace(
         leader_epoch=state.leader_epoch + 1,
         partition_epoch=state.partition_epoch + 1,
-        directories=_directories(state, state.replicas, state.isr, electorate),
+        directories=_directories(state, state.replicas, {broker}, electorate),
     )
 
 
@@ -181,11 +181,15 @@ def _elected(
     state: PartitionState, members: _Members, electorate: Electorate, election: Election, rules: Rules
 ) -> tuple[BrokerId, bool]:
     """The leader, and whether it surely holds everything that was committed."""
-    present = [broker for broker in members.replicas if broker in electorate.active]
-    # Who comes into the in-sync replicas has caught up, whatever it lost before.
-    caught_up = set(members.isr).difference(state.isr)
-    holding = [broker for broker in present if broker in caught_up or not electorate.has_lost(state, broker)]
-    entitled = [broker for broker in holding if broker in (members.isr or members.elr)]
+    eligible = members.isr or members.elr
+    entitled = [
+        broker
+        for broker in members.replicas
+        if broker in eligible
+        and broker in electorate.active
+        # Who comes into the in-sync replicas has caught up, whatever it lost before.
+        and (not electorate.has_lost(state, broker) or broker not in (*state.isr, *state.elr))
+    ]
     preferred = members.replicas[0]
     if entitled:
         if preferred in entitled and (election is Election.PREFERRED or state.leader not in entitled):
@@ -194,7 +198,9 @@ def _elected(
             return state.leader, True
         # The order of the replicas decides among equals: min() takes the first.
         return min(entitled, key=lambda broker: (broker in members.removing, electorate.leads.get(broker, 0))), True
-    if rules.elr and not members.isr and not members.elr:
+    present = [broker for broker in members.replicas if broker in electorate.active]
+    holding = [broker for broker in present if not electorate.has_lost(state, broker)]
+    if rules.elr and not eligible:
         for last_known in state.last_known_elr[:1]:
             if last_known in holding:
                 return last_known, False
@@ -216,15 +222,17 @@ def _last_known(
     raise AssertionError("a partition without replicas")
 
 
-def _directories(state: PartitionState, replicas: Replicas, isr: Replicas, electorate: Electorate) -> tuple[Uuid, ...]:
+def _directories(
+    state: PartitionState, replicas: Replicas, caught_up: Collection[BrokerId], electorate: Electorate
+) -> tuple[Uuid, ...]:
     """A replica stays where it is. A new one, and one that caught up after its disk was replaced, is where its broker
     has its only directory, if it has only one."""
-    if replicas == state.replicas and not any(electorate.has_moved(state, broker) for broker in isr):
+    if replicas == state.replicas and not any(electorate.has_moved(state, broker) for broker in caught_up):
         return state.directories
     found = []
     for broker in replicas:
         directory = _directory_of(state, broker) if broker in state.replicas else None
-        if directory is None or (broker in isr and electorate.has_moved(state, broker)):
+        if directory is None or (broker in caught_up and electorate.has_moved(state, broker)):
             homes = electorate.homes.get(broker, ())
             directory = next(iter(homes)) if len(homes) == 1 else UNASSIGNED_DIRECTORY
         found.append(directory)

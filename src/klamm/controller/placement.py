@@ -126,7 +126,7 @@ class _Chooser:
         )
 
     def _follower(self, role: int, chosen: list[int]) -> int:
-        """Of those that leave enough replicas to cover all racks."""
+        """Of those that leave enough replicas to cover all racks, active ones first."""
         burden, n, last = self._burden(role), len(self._brokers), chosen[-1]
         covered = {self._racks[position] for position in chosen}
         must_be_new = self._rack_count - len(covered) == self._factor - role
@@ -136,7 +136,7 @@ class _Chooser:
                 for position in range(n)
                 if position not in chosen and not (must_be_new and self._racks[position] in covered)
             ),
-            key=lambda position: (burden[position], (position - last - 1) % n),
+            key=lambda position: (not self._brokers[position].active, burden[position], (position - last - 1) % n),
         )
 
     def _burden(self, role: int) -> list[tuple[int, int]]:

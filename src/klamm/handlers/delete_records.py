@@ -34,6 +34,8 @@ def handle(request: DeleteRecordsRequest, call: Call) -> Answer:
     )
     if all(deletion.is_done() for deletion in deletions):
         return Reply(_told(response, deletions))
+    for deletion in deletions:
+        deletion.partition.start_is_watched = True
     return Later(
         until=Changed(
             [deletion.partition for deletion in deletions], lambda: all(deletion.is_done() for deletion in deletions)

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
-from klamm.broker.sessions import FINAL_EPOCH, FIRST_EPOCH, Key, Position, Session
+from klamm.broker.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, Key, Position, Session
 from klamm.errors import KafkaError
 from klamm.handlers import quorum_fetch
 from klamm.handlers.fetch_answer import FIRST_VERSION_WITH_READING_FROM_FOLLOWERS, FetchAnswer
@@ -79,8 +79,11 @@ def _understood(request: FetchRequest, call: Call) -> FetchAnswer:
             read_committed=False,
             broker_id=follower,
             broker_epoch=replica_epoch,
+            session_epoch=NO_SESSION if session is None else session.epoch,
         )
         fetch.note_positions(request)
+        if incremental:
+            call.broker.waiting.changed(session)
         return fetch
     sends_on = (
         call.broker.partitions.surroundings.readers_may_follow

@@ -4,7 +4,8 @@ That it asks from offset N says that it holds everything below N, in this leader
 otherwise, it is told where to cut, and nothing is noted. Where it stands is noted once, when the fetch comes; what it
 gets may come later.
 
-A follower whose log is without records, and so without epochs, but begins after ours ends, is told our end in the same
+A follower that begins to follow more partitions sends another fetch while one waits here; that one is then answered with
+what there is, so that the other can be. A follower whose log is without records, and so without epochs, but begins after ours ends, is told our end in the same
 way. A replica that catches up may be throttled, one in sync never is.
 """
 
@@ -23,6 +24,8 @@ from klamm.wire.messages.fetch import EpochEndOffset, FetchRequest, PartitionDat
 class FollowerFetch(FetchAnswer):
     broker_id: BrokerId = -1
     broker_epoch: int = NO_BROKER_EPOCH
+    session_epoch: int = 0
+    """The session's after this fetch: if it is another, another fetch has come."""
 
     def note_positions(self, request: FetchRequest) -> None:
         """How far this follower is, in the partitions that this fetch names."""
@@ -51,6 +54,8 @@ class FollowerFetch(FetchAnswer):
 
     def answers_at_once(self) -> bool:
         if not self.waits or self.min_bytes <= 0:
+            return True
+        if self.session is not None and self.session.epoch != self.session_epoch:
             return True
         readable = 0
         something = False

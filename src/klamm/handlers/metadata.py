@@ -67,8 +67,9 @@ def _topics(request: MetadataRequest, call: Call) -> list[MetadataResponseTopic]
             name = wanted.name or ""
             topic = image.topics.get(name)
             if topic is None:
-                missing.append(name)
                 answers[name] = _missing(name)
+                if answers[name].error_code != ErrorCode.INVALID_TOPIC_EXCEPTION:
+                    missing.append(name)
             else:
                 answers[name] = _described(topic, call)
     if missing and (request.allow_auto_topic_creation or call.version < FIRST_VERSION_WITH_CREATION_FLAG):

@@ -24,6 +24,7 @@ from klamm.local.topology import has_majority
 FIRST_PORT = 9092
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+HAND_OVER_SECONDS = 0.5
 KILL_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.003
 
@@ -54,6 +55,11 @@ class LocalCluster:
         for child in self._children:
             child.poll()  # Else those that ended would stay in the system's table for as long as we live.
         return [NodeState(node, _state(node)) for node in self.record().nodes]
+
+    @property
+    def was_started_here(self) -> bool:
+        """Whether nodes were started through this object, and not ended again because others did not start."""
+        return bool(self._children)
 
     def log_of(self, node_id: int) -> Path:
         return self.directory / f"node-{node_id}.log"
@@ -88,7 +94,9 @@ class LocalCluster:
     def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
         """Stop all nodes, at once; those that had to be killed because they did not stop in time."""
         everybody = [node.node_id for node in self.record().nodes]
-        late = self.stop(everybody, timeout_seconds)
+        late = self.stop(everybody, min(HAND_OVER_SECONDS, timeout_seconds))
+        # Where all go, there is nobody to hand over to, and soon no controller to ask: a second signal says so.
+        late = self.stop(late, timeout_seconds)
         self.kill(late)
         return late
 
@@ -175,6 +183,7 @@ class LocalCluster:
         for child in self._children:
             child.kill()
             child.wait()
+        self._children.clear()
         if is_new:
             remove_record(self.directory)
             for node in record.nodes:

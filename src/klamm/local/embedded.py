@@ -35,6 +35,7 @@ from klamm.runtime.files import descriptor_limit
 from klamm.runtime.process import CannotStart, Running
 
 START_SECONDS = 60.0
+HAND_OVER_SECONDS = 0.5
 ANSWER_SECONDS = 2.0
 LOOK_AGAIN_SECONDS = 0.002
 
@@ -248,14 +249,25 @@ def _stop(node: Running, done: Callable[[None], None]) -> None:
     node.stop(lambda clean: done(None))
 
 
+def _hurry(node: Running, done: Callable[[None], None]) -> None:
+    """Who is asked a second time does not wait any longer."""
+    if not node.driver.is_down:
+        node.stop(lambda clean: None)
+    done(None)
+
+
 def _asked_to_end(opened: _Open, node: Running, end: _Ending) -> "Future[None]":
     return opened.thread.asked(lambda done: end(node, done))
 
 
 def _let_go_of(opened: _Open, end: _Ending) -> None:
     try:
-        for ending in [_asked_to_end(opened, node, end) for node in opened.nodes.values()]:
-            ending.result()
+        ending = {_asked_to_end(opened, node, end): node for node in opened.nodes.values()}
+        late = wait(ending, HAND_OVER_SECONDS).not_done
+        # Where all go, there is nobody to hand over to, and soon no controller to ask.
+        hurried = [_asked_to_end(opened, ending[future], _hurry) for future in late]
+        for future in [*ending, *hurried]:
+            future.result()
     finally:
         opened.held.let_go()
         opened.thread.end()

@@ -28,6 +28,7 @@ from klamm.wire.apis import (
     API_BY_KEY,
     API_VERSIONS,
     BEGIN_QUORUM_EPOCH,
+    CONTROLLER,
     END_QUORUM_EPOCH,
     ENVELOPE,
     FETCH_SNAPSHOT,
@@ -66,13 +67,16 @@ class Dispatch:
         self._forward = forward
         self._tell = tell
         self._handlers: dict[int, Handler] = {}
+        # A node without others has nobody from whom it would hear what only nodes say.
+        is_alone = not broker.config.voters
+        self._served = frozenset(key for key in TABLE if not (is_alone and API_BY_KEY[key].listener == CONTROLLER))
 
     def request(self, connection: ServerConnection, frame: memoryview, now: Now) -> bool:
         """Handle one request; False if the connection has to be closed."""
         try:
             header, position = read_request_header(frame)
             key, version = header.api_key, header.api_version
-            if key not in TABLE or not API_BY_KEY[key].serves(version):
+            if key not in self._served or not API_BY_KEY[key].serves(version):
                 raise UnsupportedVersion(header)
             request, _ = decode_from(request_type(key), version, frame, position, budget=ELEMENTS)
         except UnsupportedVersion as error:
@@ -154,9 +158,9 @@ class Dispatch:
             if header.api_key not in TABLE or not api.serves(version):
                 raise UnsupportedVersion(header)
             request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
-        except (UnsupportedVersion, Malformed, KeyError) as error:
-            self._tell(RequestNotUnderstood(connection.peer, str(error)))
-            return False
+        except (UnsupportedVersion, Malformed, KeyError):
+            send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST))
+            return True
         call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
 
         def wrapped(response: object) -> ForwardedResponse:

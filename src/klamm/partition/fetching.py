@@ -1,8 +1,10 @@
 """What to ask one leader for next: the partitions followed there, in one incremental session (KIP-227).
 
-One fetch is under way at a time. It waits at the leader until there is something new, so nobody polls: the answer to
-one fetch is the reason for the next, which names only the partitions whose position moved. A partition that the leader
-has an error for steps aside for a while and comes back; if the leader cannot be reached, all of it is begun anew.
+A fetch waits at the leader until there is something new, so nobody polls: the answer to one fetch is the reason for the
+next, which names only the partitions whose position moved. A partition that begins to be followed while a fetch waits
+does not wait with it: a second fetch is sent after the first, and the leader answers the first when it sees the second.
+A partition that the leader has an error for steps aside for a while and comes back; if the leader cannot be reached,
+all of it is begun anew.
 
 A position tells how far our log reaches, the epoch of its last record, and under which leader epoch we ask. Where a
 topic has `flush.messages=1` it tells of flushed bytes only, so the next fetch waits until what the last one brought is
@@ -45,7 +47,7 @@ class FetchPosition(NamedTuple):
     start_offset: Offset
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class FetchAsk:
     """One fetch. In a session that has begun, `positions` are those that moved."""
 
@@ -110,10 +112,13 @@ class _Followed:
 class FetchPlan:
     leader: BrokerId
     settings: FetchSettings
-    in_flight: FetchAsk | None = None
+    in_flight: list[FetchAsk] = field(default_factory=list)
+    """In the order they were sent, which is the order of their answers."""
     _followed: dict[Key, _Followed] = field(default_factory=dict)
     _moved: dict[Key, None] = field(default_factory=dict)
     """Those whose position in the session may be another now."""
+    _new: dict[Key, None] = field(default_factory=dict)
+    """Those of them that are not in the session yet."""
     _forgotten: dict[Key, None] = field(default_factory=dict)
     """Those in the session that must not stay there."""
     _aside: dict[Key, float] = field(default_factory=dict)
@@ -134,11 +139,12 @@ class FetchPlan:
         self.remove(partition)
         self._followed[key] = _Followed(partition)
         self._has_moved(key, partition)
+        self._new[key] = None
 
     def remove(self, partition: Partition) -> None:
         key = _key(partition)
         followed = self._followed.pop(key, None)
-        for among in (self._moved, self._aside, self._at_disk):
+        for among in (self._moved, self._new, self._aside, self._at_disk):
             among.pop(key, None)
         if followed is not None and followed.asked is not None:
             self._forgotten[key] = None
@@ -159,6 +165,7 @@ class FetchPlan:
             self._forgotten[key] = None
             followed.asked = None
         self._moved.pop(key, None)
+        self._new.pop(key, None)
         self._aside[key] = until_ms
         if self._next_due_ms is None or until_ms < self._next_due_ms:
             self._next_due_ms = until_ms
@@ -174,7 +181,7 @@ class FetchPlan:
     def next_ask(self, broker_id: BrokerId, broker_epoch: int, now: Now) -> FetchAsk | None:
         """The fetch to send now, if there is one."""
         now_ms = now.monotonic_ms
-        if self.in_flight is not None or now_ms < self._resume_ms:
+        if now_ms < self._resume_ms or (self.in_flight and not self._may_follow_on):
             return None
         if self._next_due_ms is not None and self._next_due_ms <= now_ms:
             self._come_back([key for key, due_ms in self._aside.items() if due_ms <= now_ms])
@@ -186,9 +193,10 @@ class FetchPlan:
         else:
             positions = self._moved_positions()
         self._moved.clear()
+        self._new.clear()
         forgotten = [key for key in self._forgotten if key not in self._followed or key in self._aside]
         self._forgotten.clear()
-        self.in_flight = FetchAsk(
+        ask = FetchAsk(
             self.leader,
             self._session_id,
             self._session_epoch,
@@ -198,7 +206,15 @@ class FetchPlan:
             broker_id,
             broker_epoch,
         )
-        return self.in_flight
+        if self._session_epoch != FIRST_EPOCH:
+            self._session_epoch = 1 if self._session_epoch == LAST_EPOCH else self._session_epoch + 1
+        self.in_flight.append(ask)
+        return ask
+
+    @property
+    def _may_follow_on(self) -> bool:
+        """Whether a second fetch may be sent after the one that waits: somebody new would wait with it for nothing."""
+        return bool(self._new) and len(self.in_flight) == 1 and self._session_epoch != FIRST_EPOCH
 
     @property
     def waits_for_disk(self) -> bool:
@@ -214,7 +230,7 @@ class FetchPlan:
     @property
     def next_deadline_ms(self) -> float | None:
         """When there may be something to ask for, if nothing else happens."""
-        if self.in_flight is not None or not self._followed or self.waits_for_disk:
+        if self.in_flight or not self._followed or self.waits_for_disk:
             return None
         if len(self._followed) > len(self._aside):
             return self._resume_ms
@@ -240,14 +256,18 @@ class FetchPlan:
         for key in keys:
             del self._aside[key]
             self._has_moved(key, self._followed[key].partition)
+            self._new[key] = None
         self._next_due_ms = min(self._aside.values(), default=None)
 
     # Answers.
 
-    def answered(self, session_id: int, error: ErrorCode, now: Now) -> bool:
-        """The fetch under way has an answer; whether what it says of partitions counts."""
-        ask, self.in_flight = self.in_flight, None
-        assert ask is not None
+    def answered(self, ask: FetchAsk, session_id: int, error: ErrorCode, now: Now) -> bool:
+        """The oldest fetch under way has an answer; whether what it says of partitions counts."""
+        assert self.in_flight[0] is ask, "answers come in order"
+        del self.in_flight[0]
+        if ask.session_id != self._session_id:
+            # It was sent after one whose session turned out to be gone.
+            return False
         if error:
             self._begin_anew()
             if error not in SESSION_IS_GONE:
@@ -257,17 +277,16 @@ class FetchPlan:
         if session_id == NO_SESSION:
             # The leader has no room for a session: each fetch names everything.
             self._session_id, self._session_epoch = NO_SESSION, FIRST_EPOCH
-        else:
-            self._session_id = session_id
-            self._session_epoch = 1 if ask.session_epoch == LAST_EPOCH else ask.session_epoch + 1
+        elif ask.session_epoch == FIRST_EPOCH:
+            self._session_id, self._session_epoch = session_id, FIRST_EPOCH + 1
         return True
 
-    def lost(self, now: Now) -> None:
+    def lost(self, ask: FetchAsk, now: Now) -> None:
         """No answer came, and none will."""
-        assert self.in_flight is not None
-        self.in_flight = None
-        self._begin_anew()
-        self._back_off(now)
+        self.in_flight.remove(ask)
+        if ask.session_id == self._session_id:
+            self._begin_anew()
+            self._back_off(now)
 
     def take(self, fetched: Fetched, now: Now) -> Partition | None:
         """What the leader says of one partition; the partition, if its log was cut."""
@@ -280,25 +299,26 @@ class FetchPlan:
             # Its epoch, or its end, became another while the fetch was under way.
             self._has_moved(key, partition)
             return None
-        was_cut = False
+        end_offset = partition.log.end_offset
         try:
-            if fetched.error == ErrorCode.OFFSET_OUT_OF_RANGE and fetched.start_offset > partition.log.end_offset:
+            if fetched.error == ErrorCode.OFFSET_OUT_OF_RANGE and fetched.start_offset > end_offset:
                 partition.start_over_at(fetched.start_offset)
                 was_cut = True
             elif fetched.error:
                 raise KafkaError(fetched.error)
             elif fetched.diverging_epoch >= 0:
-                was_cut = True
                 partition.diverged(fetched.diverging_epoch, fetched.diverging_end)
+                was_cut = partition.log.end_offset != end_offset
             else:
                 partition.follow(fetched.records, fetched.high_watermark, fetched.start_offset, now)
+                was_cut = False
         except KafkaError:
             followed.errors += 1
             if partition.failure is not None:
                 self.remove(partition)
             else:
                 self.set_aside(partition, now.monotonic_ms + self._backoff_ms(followed.errors))
-            return partition if was_cut else None
+            return None
         followed.errors = 0
         self._has_moved(key, partition)
         return partition if was_cut else None

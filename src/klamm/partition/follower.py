@@ -11,13 +11,10 @@ from klamm.log.log import Log
 
 
 def agreed_end(log: Log, leaders_epoch: Epoch, leaders_end: Offset) -> Offset:
-    """How far this log may be the leader's, whose epochs at or below ours are `leaders_epoch`, which ended at
-    `leaders_end`, and older ones."""
+    """How far this log may be the leader's, in which `leaders_epoch` is the largest at or below our last one and ended
+    at `leaders_end`. What we have after that is of an epoch that the leader has not, or not there."""
     own_epoch, own_end = log.end_offset_for_epoch(leaders_epoch)
     if own_epoch < 0:
-        # This log is of older epochs only, or of none that it knows.
-        return min(leaders_end, log.end_offset)
-    if own_epoch != leaders_epoch:
-        # It has nothing of that epoch. What it has of an older one may be there, or may not: the next answer tells.
-        return min(own_end, log.end_offset)
+        # This log has records of older epochs only, or none.
+        own_end = log.end_offset
     return min(own_end, leaders_end, log.end_offset)

@@ -141,11 +141,8 @@ class Leader:
     def unanswered(self) -> None:
         self._is_asked = False
 
-    def needs_a_look(self, high_watermark: Offset, end: Offset, now_ms: float) -> bool:
-        """As time passes: whether somebody fell behind. Who was about to join and did not is waited for no more."""
-        for follower in self.followers.values():
-            if follower.broker_id in self._joining:
-                self._see_whether_it_joins(follower, end, now_ms)
+    def needs_a_wish(self, high_watermark: Offset, end: Offset, now_ms: float) -> bool:
+        """Whether somebody fell behind, or may join."""
         if self.pending is not None:
             return not self._is_asked
         return self.recovering or any(
@@ -157,10 +154,14 @@ class Leader:
             for follower in self.followers.values()
         )
 
-    def brokers_changed(self, end: Offset, now_ms: float) -> None:
+    def maybe_recount(self, end: Offset, now_ms: float) -> bool:
+        """As time passes, and when brokers come and go: whether others than before are waited for. Who was about to
+        join, and did not in its time or is not alive any more, is waited for no longer."""
+        before = self._counted
         for follower in self.followers.values():
             if follower.broker_id not in self.committed:
                 self._see_whether_it_joins(follower, end, now_ms)
+        return self._counted != before
 
     def could_join(self, follower: Progress, high_watermark: Offset) -> bool:
         """Whether it is worth asking the controller, now, to count this one in."""

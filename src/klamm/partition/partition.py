@@ -77,6 +77,7 @@ class Partition:
         "partition_epoch",
         "replicas",
         "sessions",
+        "start_is_watched",
         "terms_ended",
         "topic_id",
         "topic_partition",
@@ -127,6 +128,8 @@ class Partition:
         """Whether we lead it and it has followers."""
         self.can_commit = True
         """False while we lead it and fewer are in sync than have to be."""
+        self.start_is_watched = False
+        """Whether somebody waits until records are gone from every replica."""
         self._leaders_watermark: Offset = NO_OFFSET
         self._settled_watermark: Offset = -1
         self._settled_start: Offset = -1
@@ -273,8 +276,7 @@ class Partition:
         leading = self.leading
         assert leading is not None
         has_moved = follower.end_offset != fetch_offset
-        if follower.start_offset != start_offset:
-            # Somebody may wait until records are gone from every replica.
+        if self.start_is_watched and follower.start_offset != start_offset:
             self._news_for_readers = has_moved = True
         leading.fetched(follower, fetch_offset, start_offset, broker_epoch, self.log.end_offset, now.monotonic_ms)
         if has_moved and not self._grown_noted:
@@ -373,12 +375,11 @@ class Partition:
         if self.leading is None or not self.leading.followers or self.failure is not None:
             return
         end, now_ms = self.log.end_offset, now.monotonic_ms
-        self.leading.brokers_changed(end, now_ms)
-        if self.leading.needs_a_look(self.high_watermark, end, now_ms):
+        if self.leading.maybe_recount(end, now_ms) or self.start_is_watched:
+            self._news_for_readers = self.start_is_watched
+            self.note_grown()
+        if self.leading.needs_a_wish(self.high_watermark, end, now_ms):
             self._surroundings.wants_isr_look(self)
-        # Who is no longer about to join holds the watermark up no more, and who is not alive any more, no deletion.
-        self._news_for_readers = True
-        self.note_grown()
 
     # Following.
 

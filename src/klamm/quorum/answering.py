@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch
+from klamm.log.files import DiskFailed
 from klamm.quorum import membership
-from klamm.quorum.candidate import INSISTING_MS, goes_first, is_as_far
+from klamm.quorum.candidate import goes_first, is_as_far
 from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.messages import (
     NOBODY,
@@ -39,13 +40,13 @@ SUCCESSOR_STEP_MS = 30.0
 
 def vote(me: "Participant", request: VoteRequest) -> VoteReply:
     error = _misdirected(me, request.cluster_id, request.voter)
-    if not error and request.epoch < me.epoch:
-        error = ErrorCode.FENCED_LEADER_EPOCH
     if not error and not me.may_vote:
         error = ErrorCode.KAFKA_STORAGE_ERROR if me.journal.log.failed is not None else ErrorCode.INVALID_REQUEST
     if error:
         return _vote_reply(me, granted=False, error=error)
     me.meet(request.candidate)
+    if request.epoch < me.epoch:
+        return _vote_reply(me, granted=False, error=ErrorCode.FENCED_LEADER_EPOCH)
     if request.epoch > me.epoch:
         me.become_unattached(request.epoch)
     granted = _would_vote(me, request) if request.pre_vote else _votes(me, request)
@@ -56,8 +57,10 @@ def _would_vote(me: "Participant", request: VoteRequest) -> bool:
     """Asked beforehand: not while somebody leads, nor while we are about to win ourselves."""
     if me.believes_in_leader() or not _is_eligible(me, request):
         return False
-    is_standing = me.round is not None and me.now.monotonic_ms < me.round.began_ms + INSISTING_MS
-    return not (is_standing and goes_first(me.journal.position, me.node_id, request.log, request.candidate.node_id))
+    if me.insists() and goes_first(me.journal.position, me.node_id, request.log, request.candidate.node_id):
+        return False
+    me.make_way()
+    return True
 
 
 def _votes(me: "Participant", request: VoteRequest) -> bool:
@@ -167,8 +170,8 @@ def fetched(me: "Participant", request: QuorumFetch) -> QuorumFetched:
         case None:
             try:
                 found = journal.read(request.offset, request.max_bytes)
-            except KafkaError as error:
-                reply.error = error.code
+            except (KafkaError, DiskFailed):
+                reply.error = ErrorCode.KAFKA_STORAGE_ERROR
             else:
                 reply.records = found.regions[0] if found.regions else None
     return reply
@@ -181,15 +184,18 @@ def fetch_snapshot(me: "Participant", request: SnapshotFetch) -> SnapshotChunk:
         return reply
     assert me.leading is not None
     me.leading.progress(request.replica).seen(me.now)
-    if request.snapshot not in me.journal.snapshots.all:
+    snapshots = me.journal.snapshots
+    if request.snapshot not in snapshots.all:
         reply.error = ErrorCode.SNAPSHOT_NOT_FOUND
-    elif not 0 <= request.position < me.journal.snapshots.size_bytes(request.snapshot):
+    elif not 0 <= request.position < snapshots.size_bytes(request.snapshot):
         reply.error = ErrorCode.POSITION_OUT_OF_RANGE
     else:
+        max_bytes = min(max(request.max_bytes, 1), me.settings.snapshot_fetch_bytes)
         reply.position = request.position
-        reply.size, reply.data = me.journal.snapshots.chunk(
-            request.snapshot, request.position, min(max(request.max_bytes, 1), me.settings.snapshot_fetch_bytes)
-        )
+        try:
+            reply.size, reply.data = snapshots.chunk(request.snapshot, request.position, max_bytes)
+        except DiskFailed:
+            reply.error = ErrorCode.KAFKA_STORAGE_ERROR
     return reply
 
 

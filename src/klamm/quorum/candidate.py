@@ -12,7 +12,8 @@ from klamm.quorum.messages import LogPosition, Outgoing
 from klamm.quorum.voters import Voters
 
 INSISTING_MS = 50.0
-"""Two that stand at the same moment would take each other's votes. For this long, the better one stands its ground."""
+"""Two that stand at the same moment would take each other's votes. For this long the better one stands its ground, and
+who has encouraged another does not stand itself."""
 
 SLOWEST_RETRY_MS = 200.0
 
@@ -34,6 +35,7 @@ class Round:
         "_own_id",
         "_refusals",
         "_retry_ms",
+        "_silent",
         "began_ms",
         "deadline_ms",
         "epoch",
@@ -56,6 +58,7 @@ class Round:
         self.deadline_ms = deadline_ms
         self.granted = {own_id}
         self.refused: set[BrokerId] = set()
+        self._silent: set[BrokerId] = set()
         self.waiting: dict[BrokerId, Outgoing] = {}
         self._retry_ms = {voter_id: now_ms for voter_id in voters if voter_id != own_id}
         self._refusals: dict[BrokerId, int] = {}
@@ -66,7 +69,8 @@ class Round:
 
     @property
     def is_lost(self) -> bool:
-        return len(self.voters) - len(self.refused) < self.voters.needed
+        """Too many have refused, or do not answer."""
+        return len(self.voters) - len(self.refused | self._silent) < self.voters.needed
 
     def to_ask(self, now_ms: float) -> list[BrokerId]:
         return [voter_id for voter_id, due_ms in sorted(self._retry_ms.items()) if due_ms <= now_ms]
@@ -82,16 +86,19 @@ class Round:
     def grant(self, voter_id: BrokerId) -> None:
         del self.waiting[voter_id]
         self.refused.discard(voter_id)
+        self._silent.discard(voter_id)
         self.granted.add(voter_id)
 
     def refuse(self, voter_id: BrokerId, now_ms: float, retry_ms: float) -> None:
         del self.waiting[voter_id]
+        self._silent.discard(voter_id)
         self.refused.add(voter_id)
         if self.pre_vote:
             self._again(voter_id, now_ms, retry_ms)
 
     def lose(self, voter_id: BrokerId, now_ms: float, retry_ms: float) -> None:
         del self.waiting[voter_id]
+        self._silent.add(voter_id)
         self._again(voter_id, now_ms, retry_ms)
 
     def is_there(self, voter_id: BrokerId, now_ms: float) -> None:

@@ -13,6 +13,7 @@ from klamm.quorum.snapshot import SnapshotFetching
 class Following:
     __slots__ = (
         "_losses",
+        "_not_before_ms",
         "_timeout_ms",
         "asking",
         "has_heard",
@@ -37,12 +38,14 @@ class Following:
         self.retry_ms = now_ms
         self.snapshot: SnapshotFetching | None = None
         self._losses = 0
+        self._not_before_ms = 0.0
 
     @property
     def deadline_ms(self) -> float:
         """When the leader has to be replaced."""
         timeout_ms = self.heard_ms + self._timeout_ms
-        return timeout_ms if self.stand_ms is None else min(self.stand_ms, timeout_ms)
+        due_ms = timeout_ms if self.stand_ms is None else min(self.stand_ms, timeout_ms)
+        return max(due_ms, self._not_before_ms)
 
     def believes(self, now_ms: float) -> bool:
         return self.has_heard and not self.leader_is_gone and now_ms < self.heard_ms + self._timeout_ms
@@ -59,6 +62,10 @@ class Following:
         self.asking = None
         self.retry_ms = now_ms + (backoff_ms if self._losses else 0)
         self._losses += 1
+
+    def make_way(self, until_ms: float) -> None:
+        """Another follower stands, with our support."""
+        self._not_before_ms = until_ms
 
     def gone(self, stand_ms: float) -> None:
         self.leader_is_gone = True

@@ -39,8 +39,7 @@ def vote(me: "Participant", outgoing: Outgoing, reply: VoteReply) -> None:
         me.maybe_go_on()
     else:
         waited.refuse(outgoing.to, me.now.monotonic_ms, _retry_ms(me))
-        if me.role is Role.CANDIDATE and waited.is_lost:
-            me.stand_again()
+        _maybe_give_up(me)
 
 
 def epoch(me: "Participant", outgoing: Outgoing, reply: EpochReply) -> None:
@@ -109,6 +108,7 @@ def lost(me: "Participant", outgoing: Outgoing) -> None:
     elif isinstance(outgoing.request, VoteRequest):
         if me.round is not None and me.round.waiting.get(outgoing.to) is outgoing:
             me.round.lose(outgoing.to, now_ms, _retry_ms(me))
+            _maybe_give_up(me)
     elif (
         isinstance(outgoing.request, BeginEpoch)
         and me.leading is not None
@@ -123,6 +123,12 @@ def found(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
         me.searching = None
         me.search_ms = me.now.monotonic_ms + _retry_ms(me)
     me.learn(reply.epoch, reply.leader_id, reply.leader_address)
+
+
+def _maybe_give_up(me: "Participant") -> None:
+    """An election that cannot be won any more need not be waited for."""
+    if me.role is Role.CANDIDATE and me.round is not None and me.round.is_lost:
+        me.stand_again()
 
 
 def _append(me: "Participant", following: Following, reply: QuorumFetched) -> None:

@@ -152,8 +152,9 @@ class Journal:
     def next_flush(self) -> Flush | None:
         if self._flushing or self.log.failed is not None or self.log.end_offset <= self.log.recovery_point:
             return None
+        flush = Flush(*self.log.files_to_flush())
         self._flushing = True
-        return Flush(*self.log.files_to_flush())
+        return flush
 
     def flushed(self, up_to: Offset) -> None:
         assert self._flushing
@@ -201,12 +202,19 @@ class Journal:
         snapshots = self.snapshots
         while len(snapshots.all) > 1:
             total = self.log.size_bytes + sum(map(snapshots.size_bytes, snapshots.all))
-            age_ms = now.wall_ms - snapshots.contents(snapshots.all[0]).log_time_ms
+            age_ms = now.wall_ms - self._time_of(snapshots.all[0])
             if not (0 <= retention_bytes < total or 0 <= retention_ms < age_ms):
                 break
             snapshots.remove(snapshots.all[0])
             self.log.advance_start_offset(min(snapshots.all[0].end_offset, high_watermark))
             self.log.delete_expired_segments(now, high_watermark)
+
+    def _time_of(self, snapshot: SnapshotId) -> int:
+        """A damaged one, which is not the latest, has had its time."""
+        try:
+            return self.snapshots.contents(snapshot).log_time_ms
+        except UnreadableSnapshot:
+            return 0
 
     def _load_latest_snapshot(self, tell: Tell) -> None:
         log, contents = self.log, None
@@ -217,6 +225,11 @@ class Journal:
             except UnreadableSnapshot as error:
                 tell(SnapshotUnreadable(str(error)))
                 self.snapshots.remove(latest)
+        epochs = log.epochs.entries()
+        if epochs and epochs[0][1] > log.start_offset:
+            # The log began here before the node stopped. What is still there of before has lost its epochs, and without
+            # them nobody's history can be compared with it.
+            log.advance_start_offset(epochs[0][1])
         end = self.snapshots.latest.end_offset if self.snapshots.latest else 0
         if log.start_offset > end:
             raise UnreadableMetadata(f"{log.directory} begins at {log.start_offset}, and no snapshot reaches that far")

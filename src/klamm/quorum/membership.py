@@ -4,7 +4,9 @@ A change counts as soon as it is in the log; the next one has to wait until it i
 and after always share a voter. A leader that is removed leads until its removal is committed, then resigns.
 
 A voter that comes back without its disk is somebody else under the same number. Once it has caught up, the leader
-removes the old identity and, when that is committed, adds the new one.
+removes the old identity and, when that is committed, adds the new one. A leader that comes in between need not know
+that: whoever is configured as a voter and has caught up is added. Only who was removed with the disk it has stays
+removed, as long as the log tells of it; to remove a node for good, take it out of `controller.quorum.voters` too.
 """
 
 from typing import TYPE_CHECKING
@@ -52,7 +54,7 @@ def replace_returned(me: "Participant", leading: Leading, key: ReplicaKey) -> No
     if old is not None:
         if _is_silent(me, leading, old) and len(me.voters) > 1:
             _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
-    elif _was_replaced(me, key):
+    elif not me.journal.voters.has_had(key):
         configured = me.journal.voters.configured[key.node_id]
         voter = configured._replace(directory_id=key.directory_id)
         _write(me, me.voters.with_voter(voter), f"node {key.node_id} has caught up on its new disk")
@@ -62,13 +64,6 @@ def committed(me: "Participant") -> None:
     """More was committed: a leader that is no voter any more has done its last duty."""
     if me.journal.voters.latest_offset < me.high_watermark and not me.voters.has(me.identity.key):
         me.resign("it is no voter any more")
-
-
-def _was_replaced(me: "Participant", key: ReplicaKey) -> bool:
-    """Whether the latest change removed another disk of this node. Who was removed with this one stays removed."""
-    before = me.journal.voters.before_latest
-    old = before.get(key.node_id) if before is not None else None
-    return old is not None and old.key != key
 
 
 def _ready_for_change(me: "Participant") -> Leading:

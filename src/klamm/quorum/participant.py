@@ -17,7 +17,7 @@ from klamm.facts import Tell
 from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch, Now, Offset, Uuid
 from klamm.log.files import Files
 from klamm.quorum import membership
-from klamm.quorum.candidate import Round
+from klamm.quorum.candidate import INSISTING_MS, Round
 from klamm.quorum.election import (
     FILE_NAME,
     Election,
@@ -177,6 +177,27 @@ class Participant:
         self.become_unattached(self.epoch)
         self.stand_ms = self.now.monotonic_ms + self.random.uniform(1.0, max(most_ms, 2.0))
 
+    def insists(self) -> bool:
+        """Whether it has just begun to stand. In the first election, where nobody makes way, also if it is about to."""
+        now_ms = self.now.monotonic_ms
+        if self.round is not None:
+            return now_ms < self.round.began_ms + INSISTING_MS
+        return not self.voters.is_recorded and self.stand_ms is not None and self.stand_ms <= now_ms + JITTER_MS
+
+    def make_way(self) -> None:
+        """Somebody else was encouraged to stand: for a while we do not, or both would take each other's votes."""
+        if not self.voters.is_recorded:
+            # The first leader needs everybody, and has to hear from everybody who they are.
+            return
+        stand_ms = self.now.monotonic_ms + INSISTING_MS + self.random.uniform(0, JITTER_MS)
+        if self.role is Role.PROSPECTIVE:
+            self.become_unattached(self.epoch)
+            self.stand_ms = stand_ms
+        elif self.following is not None:
+            self.following.make_way(stand_ms)
+        elif self.stand_ms is not None:
+            self.stand_ms = max(self.stand_ms, stand_ms)
+
     def resign(self, reason: str) -> None:
         """Let the others know at once, the best successor first."""
         assert self.leading is not None
@@ -260,6 +281,7 @@ class Participant:
             self.met[key.node_id] = key.directory_id
         if self.round is not None:
             self.round.is_there(key.node_id, self.now.monotonic_ms)
+            self.maybe_go_on()
 
     def _become_candidate(self) -> None:
         epoch = self.epoch + 1

@@ -312,16 +312,17 @@ class Raft:
     def ready(self) -> Ready:
         """What is to be done now. Ask again until there is nothing: a long log is told in pieces."""
         me, journal = self._me, self._journal
+        ready = Ready(snapshot=journal.take_snapshot_to_load())
+        try:
+            ready.flush = journal.next_flush()
+        except DiskFailed as error:
+            self._failed(error)
         timing.ask(me)
-        checkpoint, journal.was_cut = journal.was_cut, False
-        requests, me.outbox = me.outbox, []
-        return Ready(
-            checkpoint,
-            journal.next_flush(),
-            requests,
-            journal.take_snapshot_to_load(),
-            journal.next_committed(me.high_watermark),
-        )
+        ready.requests, me.outbox = me.outbox, []
+        ready.checkpoint, journal.was_cut = journal.was_cut, False
+        if ready.snapshot is None:
+            ready.committed = journal.next_committed(me.high_watermark)
+        return ready
 
     def flushed(self, up_to: Offset) -> None:
         """The flush that `ready` asked for is done."""

@@ -47,6 +47,7 @@ class Ready:
     flush: Flush | None = None
     requests: list[Outgoing] = field(default_factory=list)
     snapshot: SnapshotToLoad | None = None
+    """Comes without committed batches: those after it are in the next one."""
     committed: list[CommittedBatch] = field(default_factory=list)
 
     def __bool__(self) -> bool:

@@ -145,9 +145,9 @@ class VoterHistory:
         """Where the latest set is recorded; -1 for the configured one."""
         return self._offsets[-1] if self._offsets else -1
 
-    @property
-    def before_latest(self) -> Voters | None:
-        return self._sets[-2] if len(self._sets) > 1 else None
+    def has_had(self, key: ReplicaKey) -> bool:
+        """Whether this very replica voted once."""
+        return any(voters.has(key) for voters in self._sets)
 
     def as_of(self, end_offset: Offset) -> Voters:
         """The set that everything below the offset adds up to."""

@@ -117,6 +117,8 @@ class Loop:
         os.eventfd_read(self._bell)
         # Those that come meanwhile ring again, and have their turn after the sockets.
         for _ in range(len(self._calls)):
+            if not self._calls:
+                break
             self._calls.popleft()()
 
     def _stop(self) -> None:

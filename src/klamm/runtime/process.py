@@ -85,6 +85,8 @@ class Running:
 
     def stop(self, then: Callable[[bool], None]) -> None:
         """Hand over, then close everything; `then(clean)` when that is done. A second call does not wait any longer."""
+        if self.driver.is_down:
+            return
         if self._stopped is not None:
             self._stop()
             return

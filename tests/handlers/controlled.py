@@ -1,0 +1,52 @@
+"""A broker as the handlers of the controller's APIs see it: the controller of a small cluster, or none here."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from klamm.broker.answer import Answer, Later, Reply
+from klamm.broker.call import Call
+from klamm.errors import ErrorCode, KafkaError
+from klamm.handlers import TABLE, handler
+from klamm.ids import Now, Offset
+from klamm.metadata.records import MetadataRecord
+from tests.controller.world import World
+
+
+class Controlled:
+    """Requests to the node where the controller is. What it proposes is committed, unless told otherwise."""
+
+    def __init__(self, brokers: int = 3, **settings: str) -> None:
+        self.world = World(brokers, **settings)
+        self.is_here = True
+        self.refuses: KafkaError | None = None
+
+    def answer(self, api: str, request: object, version: int) -> Answer:
+        broker = SimpleNamespace(
+            controller=self.world.controller if self.is_here else None,
+            quorum=SimpleNamespace(log=SimpleNamespace(end_offset=self.world.next_offset)),
+            propose=self._propose,
+            config=self.world.config,
+        )
+        call = Call(cast(Any, broker), version, "a-client", 1, "a-peer", self.world.now)
+        (key,) = (key for key, name in TABLE.items() if name == api)
+        return handler(key)(request, call)
+
+    def ask(self, api: str, request: object, version: int, *, in_time: bool = True) -> Any:
+        """The response in the end."""
+        answer = self.answer(api, request, version)
+        if isinstance(answer, Later):
+            return answer.then(self.world.now, in_time)
+        assert isinstance(answer, Reply)
+        return answer.response
+
+    def _propose(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
+        if self.refuses is not None:
+            raise self.refuses
+        for record in records:
+            self.world.log.append(record)
+            self.world.controller.replay(record)
+        return self.world.next_offset - 1
+
+
+NOT_CONTROLLER = KafkaError(ErrorCode.NOT_CONTROLLER, "Somebody else is.")

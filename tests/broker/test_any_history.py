@@ -94,7 +94,7 @@ class History:
             for leader, fetching in member.fetching.items():
                 if fetching.response is not None:
                     possible.append(partial(member.bring_answer, leader))
-                elif not fetching.sent:
+                if member.has_unsent_fetch(leader):
                     possible.append(partial(member.bring_fetch, leader))
         if possible:
             self.random.choice(possible)()

@@ -96,3 +96,18 @@ def test_a_partition_that_was_given_up_is_forgotten() -> None:
     world.controller.reassign(0, [0, 1])
     world.settle_all()
     assert checkpointed(world[2], WATERMARKS) == {}
+
+
+def test_what_was_lost_with_the_power_is_not_believed_of_what_comes_in_its_place() -> None:
+    """A record that was never committed would be shown to readers, because another one at its offset once was."""
+    world = world_with_records()
+    run(world[2], 5_000)
+    world[2].kill()
+    world.controller.fence(2)
+    for name, inode in world[2].disk.names.items():
+        if name.startswith("orders-0/"):
+            inode.content = bytearray()
+            inode.flush()
+    world.restart(2)
+    assert world[2].partition().log.end_offset == 0
+    assert checkpointed(world[2], WATERMARKS) == {"orders-0": 0}

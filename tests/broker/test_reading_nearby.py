@@ -21,8 +21,10 @@ def world_with_racks(selector: str = RACK_AWARE) -> World:
     return world
 
 
-def read(world: World, broker_id: int, rack: str = "", offset: int = 0, wait_ms: int = 0, **more: int) -> Any:
-    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, **more)
+def read(world: World, broker_id: int, rack: str = "", offset: int = 0, wait_ms: int = 0, epoch: int = -1) -> Any:
+    partition = FetchPartition(
+        partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch
+    )
     request = FetchRequest(
         max_wait_ms=wait_ms,
         min_bytes=1,
@@ -68,7 +70,7 @@ def test_followers_hear_of_the_watermark_at_once_and_serve_below_it() -> None:
     assert world[2].partition().high_watermark == 1, "without a word of time passing"
     assert len(read(world, 2, "rack-2").records) > 0
     assert len(read(world, 2, "rack-2", offset=1).records) == 0
-    assert read(world, 2, current_leader_epoch=7).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert read(world, 2, epoch=7).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
 def test_a_consumer_that_waits_at_a_follower_is_woken_when_the_watermark_comes() -> None:

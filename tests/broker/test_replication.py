@@ -54,6 +54,19 @@ def test_a_write_wakes_the_waiting_fetches_of_followers_in_the_same_step() -> No
     assert all(fetching.response is not None for fetching in waiting)
 
 
+def test_a_partition_that_is_new_at_a_leader_is_fetched_while_another_fetch_waits_there() -> None:
+    world = world_with_topic([0, 1, 2], [1, 0, 2])
+    waiting = world[2].fetching[0]
+    assert waiting.sent and waiting.response is None
+    world.controller.elect(1, 0)
+    for number in (0, 2):
+        world[number].follow_all()
+    second = world[2].fetching_next[0]
+    assert [position.partition_index for position in second.ask.positions] == [1]
+    world[2].bring_fetch(0)
+    assert waiting.response is not None and second.response is not None, "and the first waits no longer"
+
+
 def test_a_fetch_speaks_only_of_the_partitions_that_moved() -> None:
     world = world_with_topic(*[[0, 1, 2]] * 50)
     world[0].produce(b"a", index=7)

@@ -72,6 +72,8 @@ class Member:
         self.seen = 0
         """How many of the controller's images it has followed."""
         self.fetching: dict[BrokerId, Fetching] = {}
+        self.fetching_next: dict[BrokerId, Fetching] = {}
+        """A second fetch that was sent after one that waits. Answers come in order."""
         self.asking: IsrAsk | None = None
         self.flushing: list[tuple[Partition, Any, list[File], Offset]] = []
         self.broker: Broker
@@ -88,7 +90,7 @@ class Member:
             self.world.told.append,
         )
         self.broker.metadata_recovery_point = lambda: 0
-        self.fetching, self.asking, self.flushing = {}, None, []
+        self.fetching, self.fetching_next, self.asking, self.flushing = {}, {}, None, []
         self.broker.image = self.world.controller.image
         self.seen = len(self.world.controller.images)
         self.broker.open(self.world.now, clean=False)
@@ -98,10 +100,8 @@ class Member:
         """What it wrote is there, flushed or not. Who fetches from it hears nothing more."""
         self.is_up = False
         for member in self.world.members.values():
-            lost = member.fetching.pop(self.id, None)
-            if lost is not None and member.is_up:
-                member.broker.replication.fetch_lost(lost.ask, self.world.now)
-                member.settle()
+            if self.id in member.fetching and member.is_up:
+                member.lose_fetch(self.id)
 
     def lose_power(self, random: Random) -> None:
         self.kill()
@@ -124,8 +124,9 @@ class Member:
             files = [*files, *broker.partitions.directories.unflushed_name(partition)]
             self.flushing.append((partition, partition.log, files, end))
         for ask in broker.replication.take_fetches(now):
-            assert ask.leader not in self.fetching, "one fetch at a time"
-            self.fetching[ask.leader] = Fetching(ask, fetch_request(ask))
+            waiting = self.fetching_next if ask.leader in self.fetching else self.fetching
+            assert ask.leader not in waiting, "two fetches at most"
+            waiting[ask.leader] = Fetching(ask, fetch_request(ask))
         if self.asking is None:
             self.asking = broker.replication.take_isr_wishes(now)
 
@@ -201,6 +202,8 @@ class Member:
     def bring_fetch(self, leader: BrokerId) -> None:
         """To the leader, which may let it wait."""
         fetching = self.fetching[leader]
+        if fetching.sent:
+            fetching = self.fetching_next[leader]
         other = self.world.members[leader]
         if not other.is_up:
             self.lose_fetch(leader)
@@ -220,13 +223,21 @@ class Member:
     def bring_answer(self, leader: BrokerId) -> None:
         fetching = self.fetching.pop(leader)
         assert fetching.response is not None
+        if leader in self.fetching_next:
+            self.fetching[leader] = self.fetching_next.pop(leader)
         take_fetch_response(fetching.ask, fetching.response, self.broker, self.world.now)
         self.settle()
 
     def lose_fetch(self, leader: BrokerId) -> None:
-        fetching = self.fetching.pop(leader)
-        self.broker.replication.fetch_lost(fetching.ask, self.world.now)
+        for among in (self.fetching, self.fetching_next):
+            fetching = among.pop(leader, None)
+            if fetching is not None:
+                self.broker.replication.fetch_lost(fetching.ask, self.world.now)
         self.settle()
+
+    def has_unsent_fetch(self, leader: BrokerId) -> bool:
+        fetches = [fetches.get(leader) for fetches in (self.fetching, self.fetching_next)]
+        return any(fetching is not None and not fetching.sent for fetching in fetches)
 
     def bring_wishes(self, *, lose_answer: bool = False) -> None:
         """To the controller and back."""
@@ -299,7 +310,7 @@ class World:
         self.controller.unfence(broker_id)
 
     def settle_all(self, *, deaf: frozenset[BrokerId] = frozenset()) -> None:
-        """Until nothing is left that could happen without time passing. Nothing reaches or leaves the deaf."""
+        """Until nothing is left that could happen now, without time passing. Nothing reaches or leaves the deaf."""
         for _ in range(10_000):
             if not any(self._something_happens(member) for member in self.up if member.id not in deaf):
                 return
@@ -317,10 +328,13 @@ class World:
                 if fetching.response is not None:
                     member.bring_answer(leader)
                     return True
-                if not fetching.sent:
+                if member.has_unsent_fetch(leader):
                     member.bring_fetch(leader)
                     return True
-            return False
+            due_ms = member.broker.replication.next_deadline_ms
+            if due_ms is None or due_ms > self.now.monotonic_ms:
+                return False
+            member.tick()
         return True
 
     def altered(self, leader: BrokerId, request: AlterPartitionRequest) -> AlterPartitionResponse:

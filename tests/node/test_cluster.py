@@ -209,3 +209,23 @@ def test_a_consumer_sees_what_is_committed_and_nothing_else(world: ClusterWorld)
     answer = world.client(leader).ask(fetch).responses[0].partitions[0]
     assert answer.high_watermark == 1
     assert world[leader].broker.partitions.get(TOPIC, 0).log.end_offset == 2  # type: ignore[union-attr]
+
+
+def test_a_broker_that_is_found_dead_is_not_named_as_leader_while_the_controller_makes_up_its_mind(
+    world: ClusterWorld,
+) -> None:
+    """Else a client that asks a millisecond after it lost its leader dials the dead one again, and waits."""
+    create(world, partitions=3)
+    world.run(50.0)
+    controller = world.controller()
+    assert controller is not None
+    old, other = (number for number in (0, 1, 2) if number != controller.number)
+    index = next(index for index in range(3) if state(world, partition=index).leader == old)
+    world.isolate(controller.number)
+    world[old].kill()
+    world.run(2.0)
+    assert state(world, other, index).leader == old, "the image does not know yet"
+    answer = world.client(other).ask(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]))
+    partition = answer.topics[0].partitions[index]
+    assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
+    assert old not in [broker.node_id for broker in answer.brokers]

@@ -30,7 +30,7 @@ def fetched(index: int, *values: bytes, offset: int = 0, error: ErrorCode = Erro
 
 
 def answer(plan: FetchPlan, *said: Fetched, session: int = SESSION, milliseconds: float = 0) -> None:
-    if plan.answered(session, ErrorCode.NONE, later(milliseconds)):
+    if plan.answered(plan.in_flight[0], session, ErrorCode.NONE, later(milliseconds)):
         for each in said:
             plan.take(each, later(milliseconds))
 
@@ -54,6 +54,46 @@ def test_one_fetch_at_a_time() -> None:
     plan = planned(Replica())
     asked(plan)
     assert plan.next_ask(0, 10, BEGINNING) is None and plan.next_deadline_ms is None
+
+
+def test_who_is_new_does_not_wait_with_the_fetch_that_waits() -> None:
+    plan = planned(Replica(index=0))
+    asked(plan)
+    newer = Replica(index=1)
+    newer.follows()
+    plan.add(newer.partition)
+    assert plan.next_ask(0, 10, BEGINNING) is None, "there is no session yet that it could be added to"
+    answer(plan)
+    first = asked(plan)
+    assert indexes(first) == [1]
+    newest = Replica(index=2)
+    newest.follows()
+    plan.add(newest.partition)
+    second = asked(plan)
+    assert indexes(second) == [2] and second.session_epoch == first.session_epoch + 1
+    late = Replica(index=3)
+    late.follows()
+    plan.add(late.partition)
+    assert plan.next_ask(0, 10, BEGINNING) is None, "two at most"
+    answer(plan, fetched(1, b"a"))
+    answer(plan, fetched(2, b"b"))
+    assert [each.partition.log.end_offset for each in (newer, newest)] == [1, 1]
+
+
+def test_a_second_fetch_of_a_session_that_is_gone_counts_for_nothing() -> None:
+    replicas = [Replica(index=index) for index in range(2)]
+    plan = planned(replicas[0])
+    asked(plan)
+    answer(plan)
+    asked(plan)
+    replicas[1].follows()
+    plan.add(replicas[1].partition)
+    asked(plan)
+    assert not plan.answered(plan.in_flight[0], 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, BEGINNING)
+    assert plan.next_ask(0, 10, BEGINNING) is None
+    answer(plan, fetched(0, b"a"))
+    assert replicas[0].partition.log.end_offset == 0
+    assert indexes(asked(plan)) == [0, 1]
 
 
 def test_a_leader_without_room_for_a_session_is_told_everything_each_time() -> None:
@@ -106,7 +146,7 @@ def test_a_leader_that_is_lost_is_asked_for_everything_after_a_while() -> None:
     asked(plan)
     answer(plan)
     asked(plan)
-    plan.lost(BEGINNING)
+    plan.lost(plan.in_flight[0], BEGINNING)
     assert plan.next_ask(0, 10, BEGINNING) is None
     assert plan.next_deadline_ms == later(20).monotonic_ms
     again = asked(plan, 20)
@@ -118,7 +158,7 @@ def test_a_session_the_leader_forgot_is_begun_anew_at_once() -> None:
     asked(plan)
     answer(plan)
     asked(plan)
-    assert not plan.answered(0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, BEGINNING)
+    assert not plan.answered(plan.in_flight[0], 0, ErrorCode.FETCH_SESSION_ID_NOT_FOUND, BEGINNING)
     assert indexes(asked(plan)) == [0]
 
 
@@ -159,7 +199,7 @@ def test_a_log_that_parted_is_cut_and_says_so() -> None:
     asked(plan)
     answer(plan, fetched(0, b"a", b"b"))
     asked(plan)
-    assert plan.answered(SESSION, ErrorCode.NONE, BEGINNING)
+    assert plan.answered(plan.in_flight[0], SESSION, ErrorCode.NONE, BEGINNING)
     parted = Fetched(TOPIC_ID, 0, ErrorCode.NONE, 0, 0, b"", diverging_epoch=0, diverging_end=0)
     assert plan.take(parted, BEGINNING) is replica.partition
     assert replica.partition.log.end_offset == 0

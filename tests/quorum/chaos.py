@@ -8,6 +8,7 @@ from random import Random
 
 from klamm.errors import KafkaError
 from klamm.ids import BrokerId
+from klamm.log.files import DiskFailed
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum.identity import ReplicaKey
 from tests.quorum.checks import Checks
@@ -35,6 +36,7 @@ class Chaos:
         self.world = World(seed, voters, random.choice([0, 1, 2]), weather, properties)
         self.checks = Checks(self.world)
         self.steps = steps
+        self.breaks = random.random() < 0.3
         self.wiped: BrokerId | None = None
         self.wipes = random.random() < 0.5
         # A set of two has no disk to lose.
@@ -66,7 +68,18 @@ class Chaos:
 
     def _start(self) -> None:
         if dead := [node.node_id for node in self.world.nodes.values() if node.raft is None]:
-            self.world.start(self.random.choice(dead))
+            node_id = self.random.choice(dead)
+            try:
+                self.world.start(node_id)
+            except DiskFailed:
+                self.world.kill(node_id)
+
+    def _break(self) -> None:
+        """One call to a disk fails, sooner or later."""
+        if self.breaks and (alive := self._alive()):
+            call = self.random.choice(["flush", "flush", "write_whole", "append", "truncate", "rename", "remove"])
+            self.random.choice(alive).disk.fail_once(call, self.random.randint(0, 3))
+            self.world.tell(f"a {call} is to fail")
 
     def _cut(self) -> None:
         nodes = list(self.world.nodes)
@@ -138,6 +151,9 @@ class Chaos:
         world.heal()
         world.tell("everything heals")
         for node in world.nodes.values():
+            node.disk.failure = lambda call, path: None
+            if node.raft is not None and node.raft.log.failed is not None:
+                world.kill(node.node_id)
             if node.raft is None:
                 world.start(node.node_id)
         # Somebody who was cut off may still believe for a moment that it leads.
@@ -188,5 +204,6 @@ ACTIONS = [
     *["wipe"] * 2,
     *["snapshot"] * 2,
     "clean",
+    "break",
     *["change_voters"] * 2,
 ]

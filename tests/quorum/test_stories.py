@@ -3,8 +3,11 @@
 import pytest
 
 from klamm.errors import ErrorCode, KafkaError
+from klamm.quorum.election import Election, UnreadableElection, read_election, write_election
 from klamm.quorum.facts import ElectionBegun
+from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.messages import VoteRequest
+from klamm.quorum.raft import DIRECTORY
 from klamm.quorum.roles import Role
 from tests.quorum.checks import Checks
 from tests.quorum.world import World
@@ -189,6 +192,29 @@ def test_a_lone_candidate_asks_more_and_more_slowly() -> None:
     assert len(world.sent) - before < 2 * 10_000 / 100
     told = [fact for fact in world.nodes[0].facts if isinstance(fact, ElectionBegun)]
     assert len(told) <= 3, "it tells so once, not with every round"
+
+
+def test_a_vote_of_an_earlier_epoch_says_nothing_about_a_later_one() -> None:
+    """The file is older than the log, which tells of a later epoch: who was voted for before has no vote now."""
+    world, leader = running()
+    follower = others(world, leader)[0]
+    voted = ReplicaKey(9, bytes(16))
+    world.kill(follower)
+    write_election(world.nodes[follower].disk, DIRECTORY, Election(0, -1, *voted))
+    world.start(follower)
+    raft = world.nodes[follower].alive
+    request = VoteRequest(None, raft._me.identity.key, voted, raft.epoch, raft._journal.position)
+    assert raft.epoch == 1 and raft.vote(request, world.now).granted
+    assert read_election(world.nodes[follower].disk, DIRECTORY) == Election(1, -1, *voted), "written down anew"
+
+
+def test_a_voter_that_lost_the_memory_of_its_votes_does_not_start() -> None:
+    world, leader = running()
+    follower = others(world, leader)[0]
+    world.kill(follower)
+    world.nodes[follower].disk.remove(f"{DIRECTORY}/quorum-state")
+    with pytest.raises(UnreadableElection, match="a vote may be forgotten"):
+        world.start(follower)
 
 
 # Committing.

@@ -53,8 +53,8 @@ def test_a_flush_that_fails_while_stopping_is_heard_before_the_node_stops(
 
 
 def test_what_happens_while_effects_are_carried_out_has_its_turn_afterwards(tmp_path: Path) -> None:
-    """A connection breaks when something is sent. If the node heard of it at once, the wake-up it asks for then would be
-    set before the older one that is still to be carried out, and be lost: deadlines would pass unnoticed."""
+    """A connection breaks when something is sent. If the node heard of it at once, the wake-up it asks for then would
+    be set before the older one that is still to be carried out, and be lost: deadlines would pass unnoticed."""
 
     class Alarmed(Recorder):
         def step(self, event: Event, now: Now) -> list[Effect]:

@@ -4,9 +4,10 @@ Partitions that grew during a step are collected in `grown` and settled at its e
 released, fetch sessions hear of it, and what has to reach the disk is noted for the next flush.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 
+from klamm.broker.absent import Absent
 from klamm.broker.announcing import announce, announce_to_followers, settle_for_followers
 from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
@@ -55,6 +56,7 @@ class Broker:
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)
         self.producer_ids = ProducerIds()
+        self.absent = Absent()
         self.fetch_max_bytes = config.integer("fetch.max.bytes")
         self.housekeeping = Housekeeping(self, tell)
         self.is_open = False
@@ -144,9 +146,11 @@ class Broker:
         partition.check_serving()
         return partition
 
-    def known_brokers(self, *, include_fenced: bool = False) -> Iterator[tuple[metadata_image.Broker, Endpoint]]:
-        for _, broker in sorted(self.image.brokers.items()):
-            if (include_fenced or not broker.fenced) and broker.endpoints:
+    def known_brokers(
+        self, *, include_fenced: bool = False, but: Collection[BrokerId] = ()
+    ) -> Iterator[tuple[metadata_image.Broker, Endpoint]]:
+        for broker_id, broker in sorted(self.image.brokers.items()):
+            if (include_fenced or not broker.fenced) and broker.endpoints and broker_id not in but:
                 yield broker, broker.endpoints[0]
 
     def controller_id(self) -> BrokerId:

@@ -2,7 +2,8 @@
 
 They save work after a crash and are never the only copy of a fact, so between shutdowns they are written without
 waiting for the disk. One exception: recovery believes that everything below a recovery point is sound, so when a log is
-cut below its own, that has to be on disk before the log grows again.
+cut below its own, or found shorter after a power loss, that has to be on disk before the log grows again. The same goes
+for watermarks: a new record must not be taken for the committed one that stood there.
 """
 
 from collections.abc import Iterator, Sequence
@@ -102,10 +103,12 @@ class Checkpoints:
                 self._tell(CheckpointFailed(file, str(error)))
 
     def were_cut(self, partitions: Sequence[Partition]) -> None:
-        """These logs were truncated: nothing beyond their new ends may be believed of them. If that cannot be put down,
-        they take no more."""
+        """These logs were truncated, or lost their ends with the power: nothing beyond may be believed of them. If that
+        cannot be put down, they take no more."""
         lowered = set()
         for partition in partitions:
+            if partition.failure is not None:
+                continue
             name, log = partition.topic_partition, partition.log
             limits = (log.recovery_point, log.start_offset, partition.high_watermark, log.end_offset)
             for file, limit in zip(FILES, limits, strict=True):
@@ -119,7 +122,8 @@ class Checkpoints:
                 self._broker.files.write_whole(file, checkpoint.offsets_text(self._written[file]))
         except DiskFailed as error:
             for partition in partitions:
-                self._broker.disk_failed(partition, error)
+                if partition.failure is None:
+                    self._broker.disk_failed(partition, error)
 
     def _write_all(self, noted: Offsets, *, durable: bool) -> None:
         noted.recovery_points[METADATA] = self._broker.metadata_recovery_point()

@@ -84,7 +84,9 @@ class Replication:
     # Following the metadata.
 
     def begin(self, now: Now) -> None:
-        """After the start: follow what the image gives us to follow."""
+        """After the start: follow what the image gives us to follow. What was lost with the power must not be believed
+        of what comes in its place."""
+        self._broker.housekeeping.were_cut(list(self._broker.partitions))
         self._next_look_ms = now.monotonic_ms + self._look_interval_ms
         self.throttles.follow(self._broker.image, self._broker.config, self._me)
         for partition in self._broker.partitions:

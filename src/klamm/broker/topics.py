@@ -1,12 +1,17 @@
 """How a partition of the image looks to a client: whether it has a leader, and which replicas are away."""
 
+from collections.abc import Collection
+
 from klamm.errors import ErrorCode
-from klamm.ids import BrokerId
+from klamm.ids import NO_BROKER, BrokerId
 from klamm.metadata.image import Image, PartitionState
 
 
-def partition_error(state: PartitionState, image: Image) -> ErrorCode:
-    return ErrorCode.NONE if _is_alive(state.leader, image) else ErrorCode.LEADER_NOT_AVAILABLE
+def leader_of(state: PartitionState, image: Image, absent: Collection[BrokerId]) -> tuple[ErrorCode, BrokerId]:
+    """The leader, or why there is none to be named."""
+    if _is_alive(state.leader, image) and state.leader not in absent:
+        return ErrorCode.NONE, state.leader
+    return ErrorCode.LEADER_NOT_AVAILABLE, NO_BROKER
 
 
 def offline_replicas(state: PartitionState, image: Image) -> list[BrokerId]:

@@ -1,7 +1,7 @@
 """Where wire meets broker: one API, one file, one function. `TABLE` is the list of APIs that are served.
 
-A handler is imported when its API is first asked for. An Envelope has none: what is within is handled. ApiVersions and the compatibility table in the docs follow from
-this list.
+A handler is imported when its API is first asked for. An Envelope has none: what is within is handled. ApiVersions and
+the compatibility table in the docs follow from this list.
 """
 
 from collections.abc import Callable

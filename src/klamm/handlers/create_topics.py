@@ -24,9 +24,7 @@ def handle(request: CreateTopicsRequest, call: Call) -> Answer:
     controller = call.broker.controller
     if controller is None:
         return Elsewhere()
-    decision = controller.create_topics(
-        [_wish(topic) for topic in request.topics], validate_only=request.validate_only
-    )
+    decision = controller.create_topics([_wish(topic) for topic in request.topics], validate_only=request.validate_only)
     configs = {topic.name: {each.name: each.value or "" for each in topic.configs} for topic in request.topics}
 
     def response(outcome: list[CreatedTopic]) -> CreateTopicsResponse:

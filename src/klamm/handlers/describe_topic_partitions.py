@@ -6,11 +6,11 @@ own limit); `next_cursor` says where to go on.
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
-from klamm.broker.topics import offline_replicas, partition_error
+from klamm.broker.topics import leader_of, offline_replicas
 from klamm.controller.names import topic_name_problem
 from klamm.errors import ErrorCode
 from klamm.handlers.operations import ON_TOPIC
-from klamm.metadata.image import Topic
+from klamm.metadata.image import PartitionState, Topic
 from klamm.wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -56,24 +56,28 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _described(topic: Topic, first: int, room: int, call: Call) -> DescribeTopicPartitionsResponseTopic:
-    image = call.broker.image
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in call.broker.internal_topics,
         topic_authorized_operations=ON_TOPIC,
         partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                error_code=partition_error(state, image),
-                partition_index=index,
-                leader_id=state.leader,
-                leader_epoch=state.leader_epoch,
-                replica_nodes=list(state.replicas),
-                isr_nodes=list(state.isr),
-                eligible_leader_replicas=list(state.elr),
-                last_known_elr=list(state.last_known_elr),
-                offline_replicas=offline_replicas(state, image),
-            )
-            for index, state in list(enumerate(topic.partitions))[first : first + room]
+            _partition(index, state, call) for index, state in list(enumerate(topic.partitions))[first : first + room]
         ],
+    )
+
+
+def _partition(index: int, state: PartitionState, call: Call) -> DescribeTopicPartitionsResponsePartition:
+    image = call.broker.image
+    error, leader = leader_of(state, image, call.broker.absent.among(image, call.now))
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=offline_replicas(state, image),
     )

@@ -4,9 +4,11 @@ That it asks from offset N says that it holds everything below N, in this leader
 otherwise, it is told where to cut, and nothing is noted. Where it stands is noted once, when the fetch comes; what it
 gets may come later.
 
-A follower that begins to follow more partitions sends another fetch while one waits here; that one is then answered with
-what there is, so that the other can be. A follower whose log is without records, and so without epochs, but begins after ours ends, is told our end in the same
-way. A replica that catches up may be throttled, one in sync never is.
+A follower that begins to follow more partitions sends another fetch while one waits here; that one is then answered
+with what there is, so that the other can be.
+
+A follower whose log is without records, and so without epochs, but begins after ours ends, is told our end in the same
+way as one that parted. A replica that catches up may be throttled, one in sync never is.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ answered with UNKNOWN_TOPIC_OR_PARTITION until it is there: clients ask again.
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
-from klamm.broker.topics import offline_replicas, partition_error
+from klamm.broker.topics import leader_of, offline_replicas
 from klamm.controller.names import topic_name_problem
 from klamm.errors import ErrorCode
 from klamm.handlers.operations import ON_CLUSTER, ON_TOPIC
@@ -33,7 +33,7 @@ def handle(request: MetadataRequest, call: Call) -> Answer:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.broker_id, host=endpoint.host, port=endpoint.port, rack=each.rack)
-            for each, endpoint in broker.known_brokers()
+            for each, endpoint in broker.known_brokers(but=broker.absent.among(broker.image, call.now))
         ],
         cluster_id=broker.cluster_id,
         controller_id=broker.controller_id(),
@@ -102,10 +102,11 @@ def _described(topic: Topic, call: Call) -> MetadataResponseTopic:
 
 def _partition(index: int, state: PartitionState, call: Call) -> MetadataResponsePartition:
     image = call.broker.image
+    error, leader = leader_of(state, image, call.broker.absent.among(image, call.now))
     return MetadataResponsePartition(
-        error_code=partition_error(state, image),
+        error_code=error,
         partition_index=index,
-        leader_id=state.leader,
+        leader_id=leader,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),

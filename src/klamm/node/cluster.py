@@ -141,6 +141,7 @@ class Cluster:
         self.has_effects = True
         for node_id in self.peers.take_gone():
             self._tell(NodeGone(node_id))
+            self._broker.absent.note(node_id, self._broker.image, now)
             self.metadata.node_is_gone(node_id, now)
         if self.metadata.is_busy or self._broker.quorum_touched:
             self.metadata.settle(now)

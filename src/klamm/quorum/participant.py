@@ -128,7 +128,10 @@ class Participant:
         if self.is_voter and len(self.voters) > 1 and self.journal.end_offset and not remembers(self._files, directory):
             # It may have voted in an epoch that left no trace in the log.
             raise UnreadableElection(f"{directory} holds a log and no {FILE_NAME}: a vote may be forgotten")
-        self.epoch = max(self.election.epoch, self.journal.log.latest_epoch, 0)
+        self.epoch = max(self.election.epoch, self.journal.position.epoch)
+        if self.epoch > self.election.epoch:
+            # What was voted in an earlier epoch says nothing about this one.
+            self.election = Election(self.epoch)
         if self.is_voter and len(self.voters) == 1:
             self.stand("it is the only voter")
         elif self.is_voter:
@@ -250,16 +253,16 @@ class Participant:
     # Committing.
 
     def maybe_commit(self) -> bool:
-        """What a majority holds by now, if this node leads. Whether there is more of it."""
+        """What a majority holds by now, if this node leads. Whether it is more than before."""
         leading = self.leading
         if leading is None:
             return False
         majority = leading.committed(self.voters, self.journal.flushed_end)
-        if majority <= max(leading.start_offset, self.high_watermark):
-            return False
-        self.high_watermark = majority
-        membership.committed(self)
-        return True
+        is_more = majority > max(leading.start_offset, self.high_watermark)
+        if is_more:
+            self.high_watermark = majority
+            membership.committed(self)
+        return is_more
 
     # Helpers.
 
@@ -314,6 +317,7 @@ class Participant:
     def _move(self, role: Role, epoch: Epoch) -> None:
         allowed = WITHIN_AN_EPOCH[self.role] if epoch == self.epoch else INTO_A_NEW_EPOCH
         assert role in allowed and epoch >= self.epoch, f"{self.role} in {self.epoch} becomes {role} in {epoch}"
+        assert epoch == self.election.epoch, "the disk knows of it"
         self.role = role
         self.epoch = epoch
         self.leader_id = NO_BROKER

@@ -355,7 +355,10 @@ class Raft:
         me.now = now
         self._snapshot_due_ms = now.monotonic_ms + me.settings.snapshot_after_ms
         voters = self._journal.voters.as_of(snapshot.end_offset)
-        self._writer = snapshot, self._journal.snapshots.write(snapshot, voters, records, now.wall_ms)
+        try:
+            self._writer = snapshot, self._journal.snapshots.write(snapshot, voters, records, now.wall_ms)
+        except DiskFailed as error:
+            self._snapshot_failed(error)
 
     def _write_snapshot(self, now: Now) -> None:
         if self._writer is None:
@@ -363,9 +366,8 @@ class Raft:
         snapshot, writer = self._writer
         try:
             is_done = writer.write_slice()
-        except DiskFull as error:
-            self._writer = None
-            self._me.tell(SnapshotUnreadable(f"it could not be written: {error}"))
+        except DiskFailed as error:
+            self._snapshot_failed(error)
             return
         if is_done:
             self._writer = None
@@ -377,6 +379,11 @@ class Raft:
             self._journal.snapshots.keep(snapshot, writer.file)
             self._journal.snapshot_taken(now)
             self._me.tell(SnapshotTaken(snapshot.end_offset, snapshot.epoch, writer.file.size))
+
+    def _snapshot_failed(self, error: DiskFailed) -> None:
+        """Everything is still in the log. There will be another one when its time has come."""
+        self._writer = None
+        self._me.tell(SnapshotUnreadable(f"it could not be written: {error}"))
 
     def _failed(self, error: DiskFailed) -> None:
         """A full disk has written nothing and broken no promise: what was to be done is not done, that is all."""

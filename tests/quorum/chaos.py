@@ -31,7 +31,7 @@ class Chaos:
         properties = {
             "controller.quorum.fetch.max.bytes": random.choice(["1", "300", "1048576"]),
             "controller.quorum.fetch.snapshot.max.bytes": random.choice(["100", "1048576"]),
-            "metadata.max.retention.bytes": random.choice(["0", "2000", "104857600"]),
+            "metadata.max.retention.bytes": random.choice(["0", "0", "2000", "104857600"]),
         }
         self.world = World(seed, voters, random.choice([0, 1, 2]), weather, properties)
         self.checks = Checks(self.world)
@@ -203,7 +203,7 @@ ACTIONS = [
     "resign",
     *["wipe"] * 2,
     *["snapshot"] * 2,
-    "clean",
+    *["clean"] * 3,
     "break",
     *["change_voters"] * 2,
 ]

@@ -1,11 +1,11 @@
-"""librdkafka through confluent-kafka: the client most languages use, with acks=1.
+"""librdkafka through confluent-kafka: the client most languages use, with acks=1 unless told.
 
 Messages go in and come out by the thousand, without a callback each, because else Python is what is measured. At 100
 bytes a message the binding still takes a good part of a core, so this client tells the brokers apart less than Java's.
 Its queues are larger than by default: with 100,000 messages and a pause of a second whenever that many wait, the
 client would stop and go and measure its own pauses.
 
-    python -m bench.librdkafka produce ADDRESS TOPIC PARTITIONS RECORD_BYTES WARMUP_SECONDS SECONDS
+    python -m bench.librdkafka produce ADDRESS TOPIC PARTITIONS RECORD_BYTES WARMUP_SECONDS SECONDS [ACKS]
     python -m bench.librdkafka consume ADDRESS TOPIC PARTITIONS RECORD_BYTES WARMUP_SECONDS SECONDS
     python -m bench.librdkafka latency ADDRESS TOPIC RECORD_BYTES WARMUP_MESSAGES MESSAGES
 """
@@ -23,11 +23,13 @@ AT_ONCE = 1000
 FLUSH_SECONDS = 300
 
 
-def produce(address: str, topic: str, partitions: int, record_bytes: int, warmup: float, seconds: float) -> None:
+def produce(
+    address: str, topic: str, partitions: int, record_bytes: int, warmup: float, seconds: float, acks: int = 1
+) -> None:
     producer = Producer(
         {
             "bootstrap.servers": address,
-            "acks": 1,
+            "acks": acks,
             "queue.buffering.max.messages": 1_000_000,
             "delivery.report.only.error": True,
             "error_cb": _fail_when_all_down,
@@ -136,9 +138,12 @@ def _fail_when_all_down(error: KafkaError) -> None:
 def main(mode: str, address: str, topic: str, *numbers: str) -> None:
     if mode == "latency":
         latency(address, topic, int(numbers[0]), int(numbers[1]), int(numbers[2]))
+        return
+    partitions, record_bytes, warmup, seconds = int(numbers[0]), int(numbers[1]), float(numbers[2]), float(numbers[3])
+    if mode == "consume":
+        consume(address, topic, partitions, record_bytes, warmup, seconds)
     else:
-        work = {"produce": produce, "consume": consume}[mode]
-        work(address, topic, int(numbers[0]), int(numbers[1]), float(numbers[2]), float(numbers[3]))
+        produce(address, topic, partitions, record_bytes, warmup, seconds, *map(int, numbers[4:]))
 
 
 if __name__ == "__main__":

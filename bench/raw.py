@@ -129,12 +129,18 @@ def fetched(answer: memoryview) -> list[Fetched]:
     return found
 
 
-def create_topics(connection: Connection, topics: Iterable[tuple[str, int]]) -> None:
-    """Topics as (name, partitions), one replica each."""
+def create_topics(
+    connection: Connection,
+    topics: Iterable[tuple[str, int]],
+    replication: int = 1,
+    settings: tuple[tuple[str, str], ...] = (),
+) -> None:
+    """Topics as (name, partitions), one replica each unless told."""
     wanted = list(topics)
+    configs = struct.pack(">i", len(settings)) + b"".join(_text(key) + _text(value) for key, value in settings)
     body = struct.pack(">i", len(wanted))
     for name, partitions in wanted:
-        body += _text(name) + struct.pack(">ihii", partitions, 1, 0, 0)
+        body += _text(name) + struct.pack(">ihi", partitions, replication, 0) + configs
     answer = connection.ask(frame(CREATE_TOPICS, body + struct.pack(">ib", TIMEOUT_MS, 0)))
     position = 8
     for _ in wanted:

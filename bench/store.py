@@ -31,6 +31,7 @@ class Run:
     failures: list[str] = field(default_factory=list)
     short: set[str] = field(default_factory=set)
     busiest: float = 0.0
+    maxima: Figures = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -39,6 +40,11 @@ class Run:
     @property
     def systems(self) -> list[str]:
         return list(self.header["systems"])
+
+    @property
+    def is_cluster(self) -> bool:
+        """The replicated set, with three brokers; it has no floor."""
+        return bool(self.header.get("set") == "cluster")
 
     @property
     def is_noise(self) -> bool:
@@ -50,7 +56,7 @@ class Run:
         return {**self.header, "run": ""} == {**header, "run": ""}
 
     def complete_rounds(self) -> list[int]:
-        needed = {"floor", *self.systems}
+        needed = set(self.systems) if self.is_cluster else {"floor", *self.systems}
         return [number for number, measured in sorted(self.rounds.items()) if needed <= set(measured)]
 
 
@@ -72,6 +78,9 @@ def last_run(path: Path, shortest_seconds: float = 5.0) -> Run | None:
             run = Run(line)
             continue
         assert run is not None and line["run"] == run.identity, "a run's lines stand together"
+        if line["kind"] == "maximum":
+            run.maxima[line["system"]] = line["records_per_second"]
+            continue
         run.rounds.setdefault(line["round"], {})[line["system"]] = line["figures"]
         run.busiest = max(run.busiest, line.get("busy", 0.0))
         for name, reason in line.get("failures", {}).items():

@@ -17,11 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
+from bench import process
+
 ROOT = Path(__file__).resolve().parent.parent
 JVM_OPTIONS = (
     "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true",
 )  # fmt: skip
+KAFKA_COMMAND = ("java", "-Xmx1G", "-Xms1G", *JVM_OPTIONS)
 STOP_SECONDS = 600
 CLUSTER_ID = "a2xhbW0tYmVuY2htYXJrIQ"  # sixteen bytes in base 64, as Kafka wants it: "klamm-benchmark!"
 
@@ -37,6 +40,17 @@ class System(Protocol):
     def name(self) -> str: ...
 
     def prepare(self, directory: Path) -> "Node": ...
+
+
+class Watchable(Protocol):
+    """What a client can be pointed at and watched beside: one broker, or a cluster of them."""
+
+    @property
+    def address(self) -> str: ...
+
+    def cpu_seconds(self) -> float: ...
+
+    def stored_bytes(self, topic: str) -> int: ...
 
 
 @dataclass(slots=True)
@@ -79,6 +93,9 @@ class Node:
 
     def last_output(self) -> str:
         return (self.directory / "output.txt").read_text(errors="replace")[-2000:]
+
+    def cpu_seconds(self) -> float:
+        return process.cpu_seconds(self.pid)
 
     def stored_bytes(self, topic: str) -> int:
         """Bytes of record batches on disk, which is Kafka's format in both systems."""
@@ -127,7 +144,7 @@ class Kafka:
         ]  # fmt: skip
         subprocess.run(format_command, check=True, stdout=subprocess.DEVNULL)
         return Node(
-            command=["java", "-Xmx1G", "-Xms1G", *JVM_OPTIONS, "-cp", class_path(), "kafka.Kafka", str(properties)],
+            command=[*KAFKA_COMMAND, "-cp", class_path(), "kafka.Kafka", str(properties)],
             directory=directory,
             port=port,
         )
@@ -141,11 +158,15 @@ class Klamm:
     def prepare(self, directory: Path) -> Node:
         (port,) = free_ports(1)
         _make_empty(directory)
-        command = [sys.executable, "-m", "klamm", "broker", "--id", "0", "--listen", f"127.0.0.1:{port}"]
-        command += ["--dir", str(directory / "data")]
+        command = klamm_command(0, port, directory)
         for setting in self.settings:
             command += ["--set", setting]
         return Node(command=command, directory=directory, port=port)
+
+
+def klamm_command(number: int, port: int, directory: Path) -> list[str]:
+    command = [sys.executable, "-m", "klamm", "broker", "--id", str(number), "--listen", f"127.0.0.1:{port}"]
+    return [*command, "--dir", str(directory / "data")]
 
 
 def jars_directory() -> Path:

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import process
-from bench.systems import ROOT, Node
+from bench.systems import ROOT, Watchable
 
 TIMEOUT_SECONDS = 900
 
@@ -41,8 +40,8 @@ def hear_json(line: str) -> dict[str, Any] | None:
     return said
 
 
-def watched(command: list[str], node: Node, topic: str, hear: Hear = hear_json) -> Work:
-    """Run a client to its end beside the running node."""
+def watched(command: list[str], system: Watchable, topic: str, hear: Hear = hear_json) -> Work:
+    """Run a client to its end beside the running system."""
     with tempfile.TemporaryFile() as errors:
         client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
         assert client.stdout is not None
@@ -53,7 +52,7 @@ def watched(command: list[str], node: Node, topic: str, hear: Hear = hear_json) 
                 said = hear(line)
                 if said is None:
                     continue
-                now = process.cpu_seconds(node.pid), node.stored_bytes(topic)
+                now = system.cpu_seconds(), system.stored_bytes(topic)
                 if said["event"] == "begin":
                     before = now
                 elif before is not None:

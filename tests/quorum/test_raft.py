@@ -15,7 +15,8 @@ from klamm.metadata import records as metadata_records
 from klamm.metadata.records import ConfigRecord, FeatureLevelRecord, MetadataRecord, NoOpRecord, TopicRecord
 from klamm.quorum.election import Election, UnreadableElection, read_election, write_election
 from klamm.quorum.facts import LeaderElected
-from klamm.quorum.identity import NodeIdentity
+from klamm.quorum.identity import NodeIdentity, ReplicaKey
+from klamm.quorum.messages import BeginEpoch, EndEpoch, LogPosition, VoteRequest
 from klamm.quorum.raft import DIRECTORY, REPLAY_BYTES, Raft, UnreadableMetadata
 from klamm.quorum.ready import CommittedBatch
 from klamm.quorum.voters import Voter, Voters
@@ -211,6 +212,18 @@ def test_the_state_of_an_older_kafka_is_read() -> None:
     old = {"clusterId": "", "leaderId": 1, "leaderEpoch": 2, "votedId": -1, "appliedOffset": 0, "currentVoters": []}
     disk.write_whole(STATE, json.dumps({**old, "data_version": 0}).encode())
     assert read_election(disk, DIRECTORY) == Election(epoch=2, leader_id=1)
+
+
+def test_nobody_talks_a_quorum_of_one_out_of_leading() -> None:
+    disk = Disk()
+    raft, _ = started(disk)
+    stranger = ReplicaKey(9, bytes(16))
+    vote = raft.vote(VoteRequest(None, IDENTITY.key, stranger, 50, LogPosition(9, 1_000)), NOW)
+    began = raft.begin_quorum_epoch(BeginEpoch(None, IDENTITY.key, 9, 50), NOW)
+    ended = raft.end_quorum_epoch(EndEpoch(None, 9, 50), NOW)
+    assert not vote.granted
+    assert [reply.error for reply in (vote, began, ended)] == [ErrorCode.INCONSISTENT_VOTER_SET] * 3
+    assert raft.is_active_leader and raft.epoch == 1
 
 
 def test_a_failed_flush_ends_it() -> None:

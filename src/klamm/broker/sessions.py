@@ -68,9 +68,9 @@ class Position:
         return (self.topic, self.index)
 
     def moved_to(self, other: "Position") -> None:
-        """The client asks for the same partition from another place. What it was told by a leader of another epoch, it
-        may have forgotten."""
-        if other.current_leader_epoch != self.current_leader_epoch:
+        """The client asks for the same partition from another place, or says again where it is. If it is still there,
+        or its leader has another epoch, it may not have taken in what it was told last."""
+        if other.current_leader_epoch != self.current_leader_epoch or other.fetch_offset == self.fetch_offset:
             self.told_high_watermark = self.told_start_offset = -1
         self.fetch_offset = other.fetch_offset
         self.max_bytes = other.max_bytes

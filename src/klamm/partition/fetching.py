@@ -296,8 +296,10 @@ class FetchPlan:
             return None
         partition = followed.partition
         if not _is_still_there(followed):
-            # Its epoch, or its end, became another while the fetch was under way.
             self._has_moved(key, partition)
+            if _has_gone_on(followed) and not fetched.error and fetched.diverging_epoch < 0:
+                # Two fetches were answered with the same records. What the second says besides is said only once.
+                partition.follow(b"", fetched.high_watermark, fetched.start_offset, now)
             return None
         end_offset = partition.log.end_offset
         try:
@@ -353,6 +355,14 @@ def _key(partition: Partition) -> Key:
 
 
 def _is_still_there(followed: _Followed) -> bool:
+    """Whether its log ends where it was asked for, and its leader's epoch is the same."""
     asked, partition = followed.asked, followed.partition
     assert asked is not None
     return asked.leader_epoch == partition.leader_epoch and asked.fetch_offset == partition.log.end_offset
+
+
+def _has_gone_on(followed: _Followed) -> bool:
+    """Whether it has got more from the same leader since it was asked for."""
+    asked, partition = followed.asked, followed.partition
+    assert asked is not None
+    return asked.leader_epoch == partition.leader_epoch and asked.fetch_offset < partition.log.end_offset

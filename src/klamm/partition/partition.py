@@ -386,11 +386,16 @@ class Partition:
     def follow(self, records: Bytes, leaders_watermark: Offset, leaders_start: Offset, now: Now) -> None:
         """What the leader sent for the offset where this log ends."""
         assert self.leader != self.me
-        with self._disk():
-            if len(records):
-                self.log.append_as_follower(memoryview(records), now)
-            self._leaders_watermark = leaders_watermark
-            self.log.advance_start_offset(min(leaders_start, self.log.end_offset))
+        log = self.log
+        if len(records):
+            try:
+                log.append_as_follower(memoryview(records), now)
+            except DiskFailed as error:
+                self._disk_failed(error)
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._leaders_watermark = leaders_watermark
+        if leaders_start > log.start_offset:
+            log.advance_start_offset(min(leaders_start, log.end_offset))
         self.note_grown()
 
     def diverged(self, leaders_epoch: Epoch, leaders_end: Offset) -> None:

@@ -226,4 +226,5 @@ def _misdirected(me: "Participant", cluster_id: str | None, voter: ReplicaKey) -
         me.identity.directory_id,
     ):
         return ErrorCode.INVALID_VOTER_KEY
-    return ErrorCode.NONE
+    # Without the vote of its only voter nobody leads a quorum, whatever somebody says.
+    return ErrorCode.INCONSISTENT_VOTER_SET if me.is_only_voter else ErrorCode.NONE

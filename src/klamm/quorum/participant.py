@@ -95,6 +95,10 @@ class Participant:
         return self._is_voter_role and self.voters.has(self.identity.key)
 
     @property
+    def is_only_voter(self) -> bool:
+        return self.is_voter and self.voters.is_recorded and len(self.voters) == 1
+
+    @property
     def may_vote(self) -> bool:
         """A voter of a set that we have not heard of yet may vote too; a node without its disk may not."""
         return self._is_voter_role and self.journal.log.failed is None

@@ -1,0 +1,40 @@
+"""The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`; each with --help."""
+
+import argparse
+import importlib
+import signal
+import sys
+from pathlib import Path
+
+from proof.store import RESULTS
+
+PROOFS = {
+    "losses": "what each acks loses under each failure",
+    "rolling": "rolling restarts under load: nothing lost, short pauses",
+    "failover": "how long until the next acknowledged write, beside Apache Kafka",
+    "calm": "full load, and nobody is taken for dead",
+    "start": "how long until a new cluster acknowledges, and what idle nodes weigh",
+    "wiped": "a disk is lost: what comes back, and who may vote",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m proof", description=__doc__)
+    commands = parser.add_subparsers(required=True, dest="proof")
+    for name, what in PROOFS.items():
+        command = commands.add_parser(name, help=what)
+        command.add_argument("--results", type=Path, default=RESULTS, help="where lines of JSON and tables go")
+        command.add_argument("--fresh", action="store_true", help="begin again instead of going on")
+        command.add_argument("--keep", action="store_true", help="leave the nodes' directories")
+        importlib.import_module(f"proof.{name}").add_arguments(command)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return int(importlib.import_module(f"proof.{options.proof}").run(options))
+    except KeyboardInterrupt:
+        print("interrupted; what was seen is kept, and the same command goes on from there")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -101,7 +101,8 @@ def _klamm(system: Klamm, places: list[Path]) -> list[Node]:
 
 
 def _kafka(system: Kafka, places: list[Path]) -> list[Node]:
-    ports, controller_ports = free_ports(2 * NODES)[::2], free_ports(2 * NODES)[1::2]
+    free = free_ports(2 * NODES)
+    ports, controller_ports = free[:NODES], free[NODES:]
     voters = ",".join(f"{number}@127.0.0.1:{port}" for number, port in enumerate(controller_ports))
     nodes = []
     formatting = []

@@ -14,73 +14,38 @@ from klamm.errors import ErrorCode
 from klamm.local.agreeing import Wish
 from klamm.local.cluster import LocalCluster
 from klamm.local.record import ClusterRecord
+from klamm.wire.messages.metadata import MetadataRequest
 from proof import raw
 from proof.raw import Line
 
 LOOK_AGAIN_SECONDS = 0.005
 GIVE_UP_SECONDS = 60.0
+MARK = b"everything before this is decided"
 
 
 class ProofError(Exception):
     """Something that a proof waited for did not come."""
 
 
-class Klamm:
-    name = "klamm"
-
-    def __init__(
-        self, brokers: int = 3, racks: int = 1, settings: dict[str, str] | None = None, keep: bool = False
-    ) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="klamm-proof-"))
-        self.local = LocalCluster(self.directory)
-        self._wish = Wish(brokers, racks, 0, settings)
-        self._keep = keep
-
-    def __enter__(self) -> "Klamm":
-        self.local.up(self._wish)
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self.local.kill(node.node_id for node in self.record.nodes)
-        if self._keep or kind is not None:
-            print(f"the nodes' directories and logs stay in {self.directory}", flush=True)
-        else:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    # Who is there.
-
-    @property
-    def record(self) -> ClusterRecord:
-        return self.local.record()
-
-    @property
-    def servers(self) -> str:
-        return self.record.bootstrap_servers
+class Waits:
+    """What proofs wait for and read, the same whichever system it is."""
 
     @property
     def running(self) -> list[int]:
         """Brokers that run, neither dead nor paused."""
-        return [each.node.node_id for each in self.local.states() if each.state == "running" and each.node.is_broker]
+        raise NotImplementedError
 
     def port(self, node_id: int) -> int:
-        return self.record.node(node_id).port
+        raise NotImplementedError
 
     def line(self, node_id: int | None = None, timeout_seconds: float = 10.0) -> Line:
         """A connection to this broker, or to any that runs."""
         return Line(self.port(self.running[0] if node_id is None else node_id), timeout_seconds)
 
-    def rack(self, name: str) -> list[int]:
-        return [node.node_id for node in self.record.nodes if node.rack == name]
-
-    # What is done to nodes.
-
-    def kill(self, node_ids: Iterable[int]) -> None:
-        self.local.kill(node_ids)
-
-    def start(self, node_ids: Iterable[int]) -> None:
-        self.local.start(list(node_ids))
-
-    # What is waited for.
+    def known_brokers(self, node_id: int) -> set[int]:
+        """The brokers that this one tells its clients of."""
+        with self.line(node_id) as line:
+            return {each.node_id for each in line.ask("Metadata", MetadataRequest(topics=[])).brokers}
 
     def create(self, topic: str, partitions: int, replicas: int, **options: Any) -> None:
         with self.line() as line:
@@ -127,7 +92,8 @@ class Klamm:
     # What is there to read.
 
     def stored(self, topic: str, partitions: int) -> list[list[bytes]]:
-        """Everything in the topic that consumers may see, by partition, each read from its leader."""
+        """Everything in the topic, by partition, each read from its leader. It ends with a mark of ours: a write with
+        acks=all, behind which nothing is undecided."""
         return [self._stored(topic, partition) for partition in range(partitions)]
 
     def _stored(self, topic: str, partition: int) -> list[bytes]:
@@ -135,12 +101,65 @@ class Klamm:
         while True:
             try:
                 with self.line(self.leader(topic, partition)) as line:
+                    if code := raw.produce(line, topic, partition, MARK):
+                        raise ConnectionError(f"mark in {topic}-{partition}: {ErrorCode(code).name}")
                     return raw.read_all(line, topic, partition)
             except OSError:
                 # Leadership moved in between, or was not taken up yet.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(LOOK_AGAIN_SECONDS)
+
+
+class Klamm(Waits):
+    name = "klamm"
+
+    def __init__(
+        self, brokers: int = 3, racks: int = 1, settings: dict[str, str] | None = None, keep: bool = False
+    ) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="klamm-proof-"))
+        self.local = LocalCluster(self.directory)
+        self._wish = Wish(brokers, racks, 0, settings)
+        self._keep = keep
+
+    def __enter__(self) -> "Klamm":
+        self.local.up(self._wish)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.local.kill(node.node_id for node in self.record.nodes)
+        if self._keep or kind is not None:
+            print(f"the nodes' directories and logs stay in {self.directory}", flush=True)
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    # Who is there.
+
+    @property
+    def record(self) -> ClusterRecord:
+        return self.local.record()
+
+    @property
+    def servers(self) -> str:
+        return self.record.bootstrap_servers
+
+    @property
+    def running(self) -> list[int]:
+        return [each.node.node_id for each in self.local.states() if each.state == "running" and each.node.is_broker]
+
+    def port(self, node_id: int) -> int:
+        return self.record.node(node_id).port
+
+    def rack(self, name: str) -> list[int]:
+        return [node.node_id for node in self.record.nodes if node.rack == name]
+
+    # What is done to nodes.
+
+    def kill(self, node_ids: Iterable[int]) -> None:
+        self.local.kill(node_ids)
+
+    def start(self, node_ids: Iterable[int]) -> None:
+        self.local.start(list(node_ids))
 
     def log(self, node_id: int) -> str:
         return self.local.log_of(node_id).read_text(errors="replace")

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
-from proof.cluster import Klamm, ProofError
+from proof.cluster import MARK, Klamm, ProofError
 from proof.failures import BY_NAME, FAILURES, Failure, Run
 from proof.reckoning import Reckoning, continues
 from proof.store import Line, Store, table
@@ -95,7 +95,7 @@ class _Topics:
         unchanged = all(continues(old, new) for old, new in zip(self.before, stored, strict=True))
         fresh = [new[len(old) :] for old, new in zip(self.before, stored, strict=True)]
         counts = sum((stream.reckoning(fresh) for stream in streams), Reckoning())
-        strange = sum(map(len, fresh)) - counts.stored
+        strange = sum(value != MARK for values in fresh for value in values) - counts.stored
         self.before = stored
         self.done += 1
         line = self.store.append(

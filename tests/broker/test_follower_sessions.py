@@ -49,6 +49,20 @@ def test_nobody_goes_on_with_another_ones_session() -> None:
         assert refused.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_who_says_again_where_it_is_hears_again_what_it_was_told() -> None:
+    """Its leader's epoch began anew, or an answer came when it could not take it: the watermark in it was told once."""
+    held = Position(TOPIC_ID, 0, 10, 1_000, 4, 3)
+
+    def told_after(other: Position) -> int:
+        held.told_high_watermark = 9
+        held.moved_to(other)
+        return held.told_high_watermark
+
+    assert told_after(Position(TOPIC_ID, 0, 12, 1_000, 4, 4)) == 9
+    assert told_after(Position(TOPIC_ID, 0, 12, 1_000, 4, 4)) == -1
+    assert told_after(Position(TOPIC_ID, 0, 15, 1_000, 5, 4)) == -1
+
+
 def test_a_follower_is_woken_by_a_record_in_one_of_a_thousand_partitions_and_told_of_that_one() -> None:
     world = World(2)
     world.create_topic(*[[0, 1]] * 1_000)

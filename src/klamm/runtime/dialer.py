@@ -1,13 +1,13 @@
 """Dialling other nodes: a connection comes about without anybody waiting for it.
 
-Addresses that are numbers connect at once; names are looked up in a thread, because that may take seconds. An attempt
-can be called off at any time before it has succeeded.
+Addresses that are numbers connect at once; names are looked up in a thread, because that may take seconds, and all
+addresses of a name are tried, one after the other. An attempt can be called off at any time before it has succeeded.
 """
 
 import errno
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -34,7 +34,7 @@ class Dialer:
     def dial(self, connection: int, host: str, port: int) -> None:
         self._attempts[connection] = None
         try:
-            self._connect(connection, _numeric(host, port))
+            self._try(connection, _addresses(host, port, socket.AI_NUMERICHOST))
         except socket.gaierror:
             threading.Thread(target=self._look_up, args=(connection, host, port), daemon=True).start()
 
@@ -54,45 +54,51 @@ class Dialer:
 
     def _look_up(self, connection: int, host: str, port: int) -> None:
         """In a thread of its own."""
-        call: Callable[[], None]
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            call = partial(self._connect, connection, (found[0][0], found[0][4]))  # type: ignore[arg-type]
+            addresses = _addresses(host, port)
         except OSError:
-            call = partial(self._failed, connection, None)
-        self._loop.call_soon(call)
+            addresses = []
+        self._loop.call_soon(partial(self._try, connection, addresses))
 
-    def _connect(self, connection: int, address: Address) -> None:
+    def _try(self, connection: int, addresses: list[Address], refusals: Sequence[int] = ()) -> None:
+        """The first of these addresses, then the others; `refusals` is why those before did not work."""
         if connection not in self._attempts:
             return
-        sock = socket.socket(address[0], socket.SOCK_STREAM)
+        if not addresses:
+            # Not from within the step that dialled.
+            self._loop.call_soon(partial(self._failed, connection, refusals))
+            return
+        (family, address), *others = addresses
+        sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
-        problem = sock.connect_ex(address[1])
+        problem = sock.connect_ex(address)
         if problem not in (0, errno.EINPROGRESS):
             sock.close()
-            # Not from within the step that dialled.
-            self._loop.call_soon(partial(self._failed, connection, problem))
+            self._try(connection, others, [*refusals, problem])
             return
+
+        def settle(events: int) -> None:
+            self._loop.forget(sock.fileno())
+            problem = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if problem:
+                sock.close()
+                self._attempts[connection] = None
+                self._try(connection, others, [*refusals, problem])
+            else:
+                del self._attempts[connection]
+                self._listener.dialed(connection, sock)
+
         self._attempts[connection] = sock
-        self._loop.watch(sock.fileno(), WRITABLE, lambda events: self._settle(connection, sock))
+        self._loop.watch(sock.fileno(), WRITABLE, settle)
 
-    def _settle(self, connection: int, sock: socket.socket) -> None:
-        del self._attempts[connection]
-        self._loop.forget(sock.fileno())
-        problem = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if problem:
-            sock.close()
-            self._listener.refused(connection, problem == errno.ECONNREFUSED)
-        else:
-            self._listener.dialed(connection, sock)
-
-    def _failed(self, connection: int, problem: int | None) -> None:
+    def _failed(self, connection: int, refusals: Sequence[int]) -> None:
         if connection in self._attempts:
             del self._attempts[connection]
-            self._listener.refused(connection, problem == errno.ECONNREFUSED)
+            nobody_listens = bool(refusals) and set(refusals) == {errno.ECONNREFUSED}
+            self._listener.refused(connection, nobody_listens)
 
 
-def _numeric(host: str, port: int) -> Address:
-    """gaierror if the host is a name."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    return found[0][0], found[0][4]  # type: ignore[return-value]
+def _addresses(host: str, port: int, flags: int = 0) -> list[Address]:
+    """gaierror if the host is a name where only numbers are wanted, or one that nobody knows."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    return [(family, address) for family, _, _, _, address in found]  # type: ignore[misc]

@@ -1,0 +1,183 @@
+"""Connections to other nodes: dialled when needed, answers to whoever asked, and evidence that a process is dead."""
+
+from typing import Any
+
+import pytest
+
+from klamm.facts import Fact
+from klamm.ids import Now
+from klamm.node.effects import Close, Dial, Effect, Send
+from klamm.node.facts import AnswerNotUnderstood
+from klamm.node.peers import REDIAL_MS, Peer, Peers, Purpose
+from klamm.wire.apis import API_BY_KEY, BROKER_HEARTBEAT
+from klamm.wire.frames import encoded_response
+from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+OTHER = Peer(2, "127.0.0.1", 9002)
+MOVED = Peer(2, "127.0.0.1", 9999)
+
+
+class Talking:
+    """Peers of node 1, a clock, and what was answered."""
+
+    def __init__(self) -> None:
+        self.now = Now(1_000.0, 0)
+        self.answers: list[Any] = []
+        self.told: list[Fact] = []
+        self.asked_here: list[object] = []
+        self.peers = Peers(1, self._ask_here, self.told.append)
+
+    def _ask_here(self, api: int, version: int, request: object, deadline_ms: float, then: Any, now: Now) -> None:
+        self.asked_here.append(request)
+
+    def ask(self, broker_id: int = 7, peer: Peer = OTHER, purpose: Purpose = Purpose.MEMBERSHIP) -> list[Effect]:
+        request = BrokerHeartbeatRequest(broker_id=broker_id)
+        self.peers.ask(peer, purpose, BROKER_HEARTBEAT, 1, request, 500.0, self._then, self.now)
+        return self.peers.take_effects()
+
+    def _then(self, answer: Any, now: Now) -> None:
+        self.answers.append(answer)
+
+    def answer(self, connection: int, number: int, **fields: Any) -> None:
+        pieces = encoded_response(API_BY_KEY[BROKER_HEARTBEAT], 1, number, BrokerHeartbeatResponse(**fields))
+        self.peers.received(connection, [memoryview(b"".join(map(bytes, pieces)))[4:]], self.now)
+
+
+@pytest.fixture
+def talking() -> Talking:
+    return Talking()
+
+
+def dialled(effects: list[Effect]) -> Dial:
+    (dial,) = (effect for effect in effects if isinstance(effect, Dial))
+    return dial
+
+
+def test_a_node_is_dialled_when_it_is_first_asked_and_hears_it_once_it_is_there(talking: Talking) -> None:
+    effects = talking.ask()
+    assert effects == [Dial(-1, "127.0.0.1", 9002)]
+    talking.peers.opened(-1)
+    (send,) = talking.peers.take_effects()
+    assert isinstance(send, Send) and send.connection == -1
+    talking.answer(-1, 0, is_fenced=False)
+    assert talking.answers == [BrokerHeartbeatResponse(is_fenced=False)]
+
+
+def test_a_second_question_takes_the_same_connection(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    (send,) = talking.ask(8)
+    assert isinstance(send, Send) and send.connection == -1
+
+
+def test_each_purpose_has_a_connection_of_its_own(talking: Talking) -> None:
+    first = dialled(talking.ask(purpose=Purpose.METADATA))
+    second = dialled(talking.ask(purpose=Purpose.MEMBERSHIP))
+    assert first.connection != second.connection
+
+
+def test_to_ask_oneself_takes_no_connection(talking: Talking) -> None:
+    assert talking.ask(peer=Peer(1, "127.0.0.1", 9001)) == []
+    assert talking.asked_here == [BrokerHeartbeatRequest(broker_id=7)]
+
+
+def test_whoever_asked_hears_that_nobody_listens(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.refused(-1, True, talking.now)
+    assert talking.answers == [None]
+
+
+def test_a_broken_connection_loses_all_that_was_asked_and_is_looked_into(talking: Talking) -> None:
+    """Dialled again at once: if nobody listens there any more, the process is dead for certain."""
+    talking.ask()
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    talking.peers.closed(-1, talking.now)
+    assert talking.answers == [None, None]
+    again = dialled(talking.peers.take_effects())
+    talking.peers.refused(again.connection, True, talking.now)
+    assert talking.peers.take_gone() == [2]
+    assert talking.peers.take_gone() == []
+
+
+def test_a_process_that_answers_the_second_call_is_alive(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.closed(-1, talking.now)
+    again = dialled(talking.peers.take_effects())
+    talking.peers.opened(again.connection)
+    assert talking.peers.take_gone() == []
+    assert Close(again.connection) in talking.peers.take_effects(), "it was only a question"
+
+
+def test_an_address_that_cannot_be_reached_is_no_evidence(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.closed(-1, talking.now)
+    again = dialled(talking.peers.take_effects())
+    talking.peers.refused(again.connection, False, talking.now)
+    assert talking.peers.take_gone() == []
+
+
+def test_a_watched_node_that_dies_is_gone_and_one_that_was_never_there_too(talking: Talking) -> None:
+    talking.peers.watch([OTHER, Peer(3, "127.0.0.1", 9003)], talking.now)
+    first, second = (effect for effect in talking.peers.take_effects() if isinstance(effect, Dial))
+    talking.peers.opened(first.connection)
+    talking.peers.refused(second.connection, True, talking.now)
+    assert talking.peers.take_gone() == [3]
+    talking.peers.closed(first.connection, talking.now)
+    again = dialled(talking.peers.take_effects())
+    talking.peers.refused(again.connection, True, talking.now)
+    assert talking.peers.take_gone() == [2]
+
+
+def test_a_watched_node_is_called_again_after_a_while(talking: Talking) -> None:
+    talking.peers.watch([OTHER], talking.now)
+    talking.peers.refused(dialled(talking.peers.take_effects()).connection, False, talking.now)
+    assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + REDIAL_MS
+    talking.now = Now(talking.now.monotonic_ms + REDIAL_MS, 0)
+    talking.peers.tick(talking.now)
+    dialled(talking.peers.take_effects())
+
+
+def test_who_is_no_longer_watched_is_let_go(talking: Talking) -> None:
+    talking.peers.watch([OTHER], talking.now)
+    watching = dialled(talking.peers.take_effects())
+    talking.peers.opened(watching.connection)
+    talking.peers.watch([], talking.now)
+    assert Close(watching.connection) in talking.peers.take_effects()
+    talking.peers.closed(watching.connection, talking.now)
+    assert talking.peers.take_gone() == []
+
+
+def test_an_answer_that_is_overdue_ends_the_connection(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    assert talking.peers.next_deadline_ms() == 1_500.0
+    talking.now = Now(1_500.0, 0)
+    talking.peers.tick(talking.now)
+    assert talking.answers == [None]
+    assert Close(-1) in talking.peers.take_effects()
+    talking.answer(-1, 0)
+    assert talking.answers == [None], "and a late answer is nobody's"
+
+
+def test_a_node_that_moved_is_dialled_at_its_new_address(talking: Talking) -> None:
+    talking.ask()
+    effects = talking.ask(peer=MOVED)
+    assert Close(-1) in effects
+    assert dialled(effects).port == 9999
+    assert talking.answers == [None], "what was asked of the old address is lost"
+
+
+def test_an_answer_to_another_question_ends_the_connection(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    talking.answer(-1, 77)
+    assert talking.answers == [None]
+    assert Close(-1) in talking.peers.take_effects()
+    assert [type(fact) for fact in talking.told] == [AnswerNotUnderstood]

@@ -229,3 +229,21 @@ def test_a_broker_that_is_found_dead_is_not_named_as_leader_while_the_controller
     partition = answer.topics[0].partitions[index]
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert old not in [broker.node_id for broker in answer.brokers]
+
+
+def test_a_request_that_was_to_be_passed_on_is_answered_by_the_node_that_becomes_controller_meanwhile(
+    world: ClusterWorld,
+) -> None:
+    """Both survivors are asked as the controller dies: one of them will have to pass it on to itself."""
+    old = world.controller()
+    assert old is not None
+    old.kill()
+    asked = []
+    for number in (0, 1, 2):
+        if number != old.number:
+            client = world.client(number)
+            topic = CreatableTopic(name=f"{TOPIC}-{number}", num_partitions=1, replication_factor=1)
+            asked.append((client, client.post(CreateTopicsRequest(topics=[topic], timeout_ms=5_000))))
+    world.run_until(lambda: all(number in client.answers for client, number in asked), 2_000.0)
+    for client, number in asked:
+        assert [each.error_code for each in client.answers[number].topics] == [0]

@@ -116,6 +116,9 @@ class Dispatch:
 
     def here(self, api: int, version: int, request: object, deadline_ms: float, then: Then, now: Now) -> None:
         """This node asks itself. `then` hears None where another node would have to be asked."""
+        if isinstance(request, EnvelopeRequest):
+            self._open_envelope(request, THIS_NODE, "this node", then, now)
+            return
         answer = self._handled(api, version, request, Call(self._broker, version, "", THIS_NODE, "this node", now))
         if isinstance(answer, Later):
             later = answer
@@ -140,17 +143,29 @@ class Dispatch:
             return Silence()
 
     def _envelope(self, connection: ServerConnection, envelope: EnvelopeRequest, correlation_id: int, now: Now) -> bool:
-        """A request that another broker got and passes on. The answer within is what its client would have got."""
+        """A request that another broker got and passes on."""
         outer = Place(ENVELOPE, 0, correlation_id)
         connection.wait(outer)
 
-        def send(response: ForwardedResponse) -> None:
+        def send(response: ForwardedResponse, now: Now) -> None:
             connection.ready(outer, encoded_response(API_BY_KEY[ENVELOPE], 0, correlation_id, response))
             self._touch(connection)
 
+        self._open_envelope(envelope, connection.id, connection.peer, send, now)
+        return True
+
+    def _open_envelope(
+        self,
+        envelope: EnvelopeRequest,
+        connection: int,
+        peer: str,
+        send: Callable[[ForwardedResponse, Now], None],
+        now: Now,
+    ) -> None:
+        """Handle the request within, if we are who it is for. The answer within is what its client would have got."""
         if self._broker.controller is None:
-            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER))
-            return True
+            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
+            return
         try:
             frame = memoryview(envelope.request_data)
             header, position = read_request_header(frame)
@@ -159,28 +174,27 @@ class Dispatch:
                 raise UnsupportedVersion(header)
             request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
         except (UnsupportedVersion, Malformed, KeyError):
-            send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST))
-            return True
-        call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
+            send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST), now)
+            return
 
         def wrapped(response: object) -> ForwardedResponse:
             pieces = encoded_response(api, version, header.correlation_id, response)
             data = b"".join(map(bytes, pieces))[4:]
             return ForwardedResponse(response_data=data, metadata_offset=self._broker.image.offset)
 
+        call = Call(self._broker, version, header.client_id, connection, peer, now)
         answer = self._handled(api.key, version, request, call)
         if isinstance(answer, Reply):
-            send(wrapped(answer.response))
+            send(wrapped(answer.response), now)
         elif isinstance(answer, Later):
             later = answer
 
             def deliver(now: Now, in_time: bool) -> None:
-                send(wrapped(later.then(now, in_time)))
+                send(wrapped(later.then(now, in_time)), now)
 
-            self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
+            self._broker.waiting.add(Waiter(later, connection, deliver), later.deadline_ms)
         else:
-            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER))
-        return True
+            send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
 
     def _wait(self, connection: ServerConnection, later: Later, place: Place) -> None:
         def deliver(now: Now, in_time: bool) -> None:

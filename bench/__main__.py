@@ -1,4 +1,4 @@
-"""The command: `python -m bench run`, `python -m bench partitions`, `python -m bench report`."""
+"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… report`."""
 
 import argparse
 import signal
@@ -9,8 +9,9 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import partitions, plot, report, run, store
+from bench import cluster_round, cluster_run, partitions, plot, report, run, store
 from bench.one_round import FULL, QUICK
+from bench.start import StartError
 from bench.systems import NotAvailableError
 
 
@@ -20,11 +21,11 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         return int(arguments.command(arguments, console))
-    except NotAvailableError as missing:
-        console.print(f"[red]{missing}[/red]")
+    except (NotAvailableError, StartError) as problem:
+        console.print(problem, style="red", markup=False)
         return 2
     except KeyboardInterrupt:
-        console.print("interrupted; what was measured is kept: `run --resume` goes on with the missing rounds")
+        console.print("interrupted; what was measured is kept: `--resume` goes on with the missing rounds")
         return 130
 
 
@@ -44,9 +45,28 @@ def _run(arguments: argparse.Namespace, console: Console) -> int:
     return _show(finished, wish.results, console)
 
 
+def _cluster(arguments: argparse.Namespace, console: Console) -> int:
+    partial = arguments.quick or arguments.only or arguments.set or arguments.rate
+    wish = cluster_run.Wish(
+        plan=cluster_round.QUICK if arguments.quick else cluster_round.FULL,
+        rounds=arguments.rounds,
+        only=tuple(arguments.only),
+        settings=tuple(arguments.set),
+        rate=arguments.rate,
+        resume=arguments.resume,
+        scratch=arguments.scratch,
+        results=arguments.results or (run.SCRATCH_RESULTS if partial else run.RESULTS),
+    )
+    with console.status("…") as status:
+        finished = cluster_run.run(
+            wish, lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False), status.update
+        )
+    return _show(finished, wish.results, console)
+
+
 def _report(arguments: argparse.Namespace, console: Console) -> int:
     results = arguments.results or run.RESULTS
-    finished = store.last_run(results / "runs.jsonl")
+    finished = store.last_run(results / ("cluster.jsonl" if arguments.cluster else "runs.jsonl"))
     if finished is None:
         console.print("nothing has been measured yet")
         return 1
@@ -54,7 +74,7 @@ def _report(arguments: argparse.Namespace, console: Console) -> int:
 
 
 def _show(finished: store.Run, results: Path, console: Console) -> int:
-    name = "noise" if finished.is_noise else "latest"
+    name = "cluster" if finished.is_cluster else "noise" if finished.is_noise else "latest"
     console.print(report.table(finished))
     (results / f"{name}.md").write_text(report.markdown(finished))
     plot.draw(finished, results / f"{name}.png")
@@ -87,7 +107,16 @@ def _parser() -> argparse.ArgumentParser:
     rounds.add_argument("--subject", choices=["klamm", "kafka"], default="klamm", help="kafka: the noise")
     rounds.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the subject")
     rounds.set_defaults(command=_run)
+    trio = commands.add_parser("cluster", help="three brokers each, replication 3, acks=all: a table of ratios")
+    trio.add_argument("--rounds", type=int, default=5)
+    trio.add_argument("--only", nargs="+", default=[], metavar="NAME", help="e.g. produce.java.1024 latency consume")
+    trio.add_argument("--quick", action="store_true", help="less of everything: does it work?")
+    trio.add_argument("--resume", action="store_true", help="go on with the last run's missing rounds")
+    trio.add_argument("--rate", type=int, help="records a second for latency, instead of half the slower maximum")
+    trio.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Klamm's brokers")
+    trio.set_defaults(command=_cluster)
     again = commands.add_parser("report", help="table and plot of the last run once more")
+    again.add_argument("--cluster", action="store_true", help="of the replicated set")
     again.set_defaults(command=_report)
     many = commands.add_parser("partitions", help="one node with 10 to 10,000 partitions")
     many.add_argument("--system", choices=["klamm", "kafka"], default="klamm")
@@ -96,9 +125,9 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--produces", type=int, default=10_000, help="measured requests, one a partition at least")
     many.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the system")
     many.set_defaults(command=_partitions)
-    for command in (rounds, again, many):
+    for command in (rounds, trio, again, many):
         command.add_argument("--results", type=Path, help="where tables, plots and lines of JSON go")
-    for command in (rounds, many):
+    for command in (rounds, trio, many):
         command.add_argument("--scratch", type=Path, default=run.SCRATCH, help="data directories: the disk to measure")
     return parser
 

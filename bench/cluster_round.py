@@ -13,33 +13,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, TopicMetadata
+from confluent_kafka.admin import AdminClient
 
-from bench import java, raw
-from bench.batch import record_batch, records_that_fit
+from bench import java, raw, replicated
+from bench.cluster_figures import CASES, CONSUMED, LATENCY, MAXIMUM, QUICK_CASES, Case
 from bench.clusters import NODES, Cluster, prepared
 from bench.crowd import Stretch, stretch
-from bench.figures import CONSUMED, PARTITION_COUNTS, PRODUCER_COUNTS, SIZES
-from bench.one_round import JAVA_BATCH_BYTES, Measured
+from bench.figures import SIZES
+from bench.one_round import JAVA_BATCH_BYTES, Measured, Wanted
 from bench.start import StartError
 from bench.systems import Kafka, Klamm
-from bench.worker import ClientError, python_module, watched
+from bench.worker import ClientError, Work, python_module, watched
 
-MIN_IN_SYNC = (("min.insync.replicas", "2"),)
-ALL = -1
 WITHOUT_END = 1_000_000_000
-IN_FLIGHT = 5
-RETRY_SECONDS = 0.002
-GIVE_UP_SECONDS = 120.0
-LATENCY_BYTES = 1024
-LATENCY_PARTITIONS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long each client works; the first seconds of each do not count."""
+    """How long each client works and how long it has worked before that, uncounted."""
 
     name: str
+    cases: list[Case]
     seconds: float
     warmup_seconds: float
     latency_seconds: float
@@ -51,6 +45,7 @@ class Plan:
 
 FULL = Plan(
     name="full",
+    cases=CASES,
     seconds=4,
     warmup_seconds=2.5,
     latency_seconds=10,
@@ -61,6 +56,7 @@ FULL = Plan(
 )
 QUICK = Plan(
     name="quick",
+    cases=QUICK_CASES,
     seconds=1,
     warmup_seconds=0.5,
     latency_seconds=2,
@@ -70,69 +66,47 @@ QUICK = Plan(
     fill_bytes=50_000_000,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One produce measurement."""
-
-    client: str
-    size: int
-    partitions: int
-    producers: int
-
-    @property
-    def name(self) -> str:
-        return f"produce.{self.client}.{self.size}.{self.partitions}.{self.producers}"
+Step = Callable[[str], None]  # is told what is being measured
+ANY_ERROR = (ClientError, raw.RefusedError, KafkaException, OSError)
 
 
-CASES = [
-    Case(client, size, partitions, producers)
-    for client in ("java", "librdkafka")
-    for partitions in PARTITION_COUNTS
-    for size in SIZES
-    for producers in PRODUCER_COUNTS
-]
-QUICK_CASES = [case for case in CASES if case.producers == 3 and (case.client, case.partitions) != ("librdkafka", 100)]
-MAXIMUM = Case("java", LATENCY_BYTES, LATENCY_PARTITIONS, 1)
-
-System = Kafka | Klamm
-
-
-def maximum(system: System, directory: Path, plan: Plan) -> float:
-    """Records a second that one Java producer gets into a cluster that has been warmed up."""
+def maximum(system: Kafka | Klamm, directory: Path, plan: Plan, step: Step) -> float:
+    """Records of 1 KiB a second that one Java producer gets into a cluster that has been warmed up."""
+    result = Measured()
     with prepared(system, directory) as cluster:
-        _started(cluster)
-        a_round = Round(cluster, plan, lambda name: True, Measured())
-        a_round.warm_up()
-        a_round.produce(MAXIMUM)
-        if a_round.result.failures:
-            raise StartError(f"{system.name}: {a_round.result.failures}")
-        return a_round.result.figures[MAXIMUM.name] * 1e6 / MAXIMUM.size
+        replicated.started(cluster)
+        its_round = _Round(cluster, plan, lambda name: True, result, step)
+        its_round.warm_up()
+        its_round.produce(MAXIMUM)
+    if result.failures:
+        raise StartError(f"{system.name}: {result.failures}")
+    return result.figures[MAXIMUM.name] * 1e6 / MAXIMUM.size
 
 
-def measured(system: System, directory: Path, plan: Plan, wanted: Callable[[str], bool], rate: int) -> Measured:
+def measured(system: Kafka | Klamm, directory: Path, plan: Plan, wanted: Wanted, rate: int, step: Step) -> Measured:
     """All figures of one system; latency at this many records a second."""
     result = Measured()
     with prepared(system, directory) as cluster:
         try:
             os.sync()
-            result.figures["start.first_ack"] = _started(cluster)
-            Round(cluster, plan, wanted, result).run(rate)
-        except (StartError, raw.RefusedError, KafkaException, OSError) as error:
+            result.figures["start.first_ack"] = replicated.started(cluster)
+            _Round(cluster, plan, wanted, result, step).run(rate)
+        except (StartError, *ANY_ERROR) as error:
             result.failures["system"] = str(error)
     return result
 
 
 @dataclass(slots=True)
-class Round:
+class _Round:
     cluster: Cluster
     plan: Plan
-    wanted: Callable[[str], bool]
+    wanted: Wanted
     result: Measured
+    step: Step
     admin: AdminClient = field(init=False)
 
     def __post_init__(self) -> None:
-        self.admin = AdminClient({"bootstrap.servers": self.cluster.address})
+        self.admin = replicated.admin_of(self.cluster)
 
     def run(self, rate: int) -> None:
         if self.wanted("memory"):
@@ -141,86 +115,69 @@ class Round:
         if self.wanted("latency"):
             self._latency(rate)
         self.cluster.forget_peak()
-        for case in QUICK_CASES if self.plan is QUICK else CASES:
+        for case in self.plan.cases:
             if self.wanted(case.name):
                 self.produce(case)
-        self.result.figures["memory.load_rss"] = self.cluster.memory().peak_mib
-        for partitions in PARTITION_COUNTS:
-            for size in SIZES:
-                self._consume(size, partitions)
+                self.result.figures["memory.load_rss"] = self.cluster.memory().peak_mib
+        for (size, partitions), clients in CONSUMED.items():
+            wanted = [client for client in clients if self.wanted(f"consume.{client}.{size}.{partitions}")]
+            if wanted:
+                self._consume(size, partitions, wanted)
 
     def warm_up(self) -> None:
         with self._topic("warm-up", 6) as topic:
             for size in SIZES:
-                self._stretch(Case("java", size, 6, 3), topic, 0, self.plan.system_warmup_seconds)
+                self._produced(Case("java", size, 6, 3), topic, 0, self.plan.system_warmup_seconds)
             java.consume(self.cluster, topic, 0, self.plan.warmup_seconds)
 
     def produce(self, case: Case) -> None:
         with self._topic(case.name, case.partitions) as topic:
-            seen = self._stretch(case, topic, self.plan.warmup_seconds, self.plan.seconds)
-            bytes_per_record = self.cluster.stored_bytes(topic) / self._records(topic)
-            rate = seen.stored_bytes / bytes_per_record * case.size / seen.seconds / 1e6
-            self._note(case.name, rate, seen.cpu_seconds, seen.stored_bytes)
-            if fewer := sum(len(part.isrs) < NODES for part in self._described(topic).partitions.values()):
-                raise ClientError(f"{fewer} of {case.partitions} partitions were no longer in sync everywhere")
+            seen = self._produced(case, topic, self.plan.warmup_seconds, self.plan.seconds)
+            records = seen.stored_bytes / replicated.bytes_per_record(self.cluster, self.admin, topic)
+            self._note(case.name, records * case.size / seen.seconds / 1e6, seen.cpu_seconds, seen.stored_bytes)
+            states = replicated.described(self.admin, topic).values()
+            if alone := sum(state.in_sync < NODES for state in states):
+                raise ClientError(f"{alone} of {len(states)} partitions were not in sync on all nodes afterwards")
 
-    def _stretch(self, case: Case, topic: str, warmup: float, seconds: float) -> Stretch:
+    def _produced(self, case: Case, topic: str, warmup: float, seconds: float) -> Stretch:
         address = self.cluster.address
         if case.client == "java":
             command = java.perf_test(address, topic, case.size, WITHOUT_END, acks="all")
         else:
-            numbers = (case.partitions, case.size, 0, WITHOUT_END, ALL)
+            numbers = (case.partitions, case.size, 0, WITHOUT_END, replicated.ALL)
             command = python_module("librdkafka", "produce", address, topic, *numbers)
         return stretch([command] * case.producers, self.cluster, topic, warmup, seconds)
 
     def _latency(self, rate: int) -> None:
-        name = f"latency.{LATENCY_BYTES}"
-        with self._topic(name, LATENCY_PARTITIONS) as topic:
-            plan = self.plan
-            work = java.paced(
-                self.cluster, topic, rate, plan.latency_warmup_seconds, plan.latency_seconds, LATENCY_BYTES
-            )
+        plan, figures = self.plan, self.result.figures
+        with self._topic("latency", LATENCY.partitions) as topic:
+            warmup, seconds = plan.latency_warmup_seconds, plan.latency_seconds
+            work = java.paced(self.cluster, topic, rate, warmup, seconds, LATENCY.size)
             for share in ("p50", "p99", "p999", "max"):
-                self.result.figures[f"{name}.{share}"] = work.said[f"{share}_ms"]
-            self.result.figures[f"cpu.{name}"] = work.cpu_seconds / (work.stored_bytes / 1e9)
-            self.result.figures["latency.rate"] = rate
+                figures[f"latency.{share}"] = work.said[f"{share}_ms"]
+            figures["latency.rate"] = rate
+            figures["cpu.latency"] = work.cpu_seconds / (work.stored_bytes / 1e9)
 
-    def _consume(self, size: int, partitions: int) -> None:
-        names = [f"consume.{client}.{size}.{partitions}" for client in CONSUMED[partitions]]
-        names = [name for name in names if self.wanted(name)]
-        if not names:
-            return
+    def _consume(self, size: int, partitions: int, clients: list[str]) -> None:
         with self._topic(f"stored.{size}.{partitions}", partitions) as topic:
-            self._fill(topic, size)
-            bytes_per_record = self.cluster.stored_bytes(topic) / self._records(topic)
-            for name in names:
-                if ".java." in name:
-                    work = java.consume(self.cluster, topic, self.plan.warmup_seconds, self.plan.seconds)
-                else:
-                    numbers = (partitions, size, self.plan.warmup_seconds, self.plan.seconds)
-                    command = python_module("librdkafka", "consume", self.cluster.address, topic, *numbers)
-                    work = watched(command, self.cluster, topic)
+            replicated.fill(self.cluster, self.admin, topic, size, JAVA_BATCH_BYTES, self.plan.fill_bytes)
+            bytes_per_record = replicated.bytes_per_record(self.cluster, self.admin, topic)
+            for client in clients:
+                work = self._consumed(client, topic, size, partitions)
                 records, seconds = work.said["records"], work.said["seconds"]
+                name = f"consume.{client}.{size}.{partitions}"
                 self._note(name, records * size / seconds / 1e6, work.cpu_seconds, records * bytes_per_record)
 
-    def _fill(self, topic: str, size: int) -> None:
-        """A topic to consume: to each leader, requests with a batch for every partition it leads, until it is full."""
-        batch = record_batch(size, records_that_fit(size, JAVA_BATCH_BYTES), int(time.time() * 1000))
-        partitions = self._described(topic).partitions
-        requests = self.plan.fill_bytes // (len(batch) * len(partitions))
-        for number, node in enumerate(self.cluster.nodes):
-            led = [partition for partition, state in partitions.items() if state.leader == number]
-            connection = raw.Connection(node.port)
-            frame = raw.produce_frame(topic, led, batch, acks=ALL)
-            for index in range(requests if led else 0):
-                connection.send(frame)
-                if index >= IN_FLIGHT:
-                    raw.checked_produce(connection.receive())
-            for _ in range(min(requests, IN_FLIGHT) if led else 0):
-                raw.checked_produce(connection.receive())
-            connection.close()
+    def _consumed(self, client: str, topic: str, size: int, partitions: int) -> Work:
+        warmup, seconds = self.plan.warmup_seconds, self.plan.seconds
+        if client == "java":
+            return java.consume(self.cluster, topic, warmup, seconds)
+        numbers = (partitions, size, warmup, seconds)
+        command = python_module("librdkafka", "consume", self.cluster.address, topic, *numbers)
+        return watched(command, self.cluster, topic)
 
     def _idle(self) -> None:
+        self.step("idle memory")
         time.sleep(self.plan.idle_seconds)
         memory = self.cluster.memory()
         self.result.figures["memory.idle_rss"] = memory.resident_mib
@@ -230,34 +187,19 @@ class Round:
         self.result.figures[name] = rate
         self.result.figures[f"cpu.{name}"] = cpu_seconds / (stored / 1e9)
 
-    def _records(self, topic: str) -> int:
-        """Records in the topic, once no client works any more and everything is on every replica."""
-        consumer = java.counting_consumer(self.cluster.address)
-        return consumer
-
-    def _described(self, topic: str) -> TopicMetadata:
-        return self.admin.list_topics(topic, timeout=GIVE_UP_SECONDS).topics[topic]
-
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
-        """A topic for one measurement. A client that fails spoils its own figure, a dead broker the rest of the round."""
+        """A topic for one measurement. A client that fails spoils its own figure, a dead broker the whole round."""
+        self.step(name)
         os.sync()
         try:
-            _create(self.cluster, name, partitions)
-            yield name
-            for deleted in self.admin.delete_topics([name], operation_timeout=30).values():
-                deleted.result()
-        except (ClientError, raw.RefusedError, KafkaException, OSError) as error:
+            replicated.create(self.cluster, name, partitions)
+            replicated.wait_in_sync(self.admin, name, partitions)
+            try:
+                yield name
+            finally:
+                replicated.delete(self.admin, name)
+        except ANY_ERROR as error:
             self.result.failures[name] = str(error)
             if not self.cluster.is_running():
                 raise StartError(f"a broker ended during {name}: {self.cluster.last_output()}") from error
-
-
-def _started(cluster: Cluster) -> float:
-    """Seconds from spawning three processes until a record with acks=all is acknowledged in a topic of theirs."""
-    begin = time.perf_counter()
-    cluster.start()
-    _create(cluster, "first", 1)
-    batch = record_batch(100, 1, int(time.time() * 1000))
-    _until_done(cluster, lambda connection: raw.checked_produce(connection.ask(raw.produce_frame("first", [0], batch, acks=ALL))))
-    return time.perf_counter() - begin

@@ -15,8 +15,6 @@ from typing import IO
 from bench.systems import ROOT, Watchable
 from bench.worker import ClientError
 
-FIRST_LINE_SECONDS = 60
-
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -46,7 +44,7 @@ def stretch(commands: list[list[str]], system: Watchable, topic: str, warmup: fl
             for client in clients:
                 client.kill()
                 client.communicate()
-    return Stretch(*(later - earlier for later, earlier in zip(after, before, strict=True)))
+    return Stretch(after[0] - before[0], after[1] - before[1], after[2] - before[2])
 
 
 def _spawned(command: list[str], errors: IO[bytes]) -> subprocess.Popen[bytes]:

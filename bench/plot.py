@@ -19,7 +19,9 @@ COST_TICKS = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20]
 
 def draw(run: Run, path: Path) -> None:
     found = rows(run)
-    ratios = [row for row in found if row.ratio is not None and not row.figure.name.startswith("cpu.")]
+    ratios = [
+        row for row in found if row.ratio is not None and not row.figure.name.startswith(("cpu.", "latency.rate"))
+    ]
     costs = [row for row in found if row.figure.name.startswith("cpu.") and row.subject is not None]
     height = max(4.5, 0.36 * max(len(ratios), len(costs) * 1.4) + 2.0)
     picture, (left, right) = pyplot.subplots(1, 2, figsize=(15, height), width_ratios=[1.15, 1])
@@ -28,7 +30,8 @@ def draw(run: Run, path: Path) -> None:
     _draw_costs(right, costs, run)
     facts = run.header["machine"]
     picture.suptitle(
-        f"{subject.capitalize()} beside Apache Kafka {facts['kafka']}: {len(run.complete_rounds())} rounds, "
+        f"{subject.capitalize()} beside Apache Kafka {facts['kafka']}: {'three brokers each, ' * run.is_cluster}"
+        f"{len(run.complete_rounds())} rounds, "
         f"{facts['cpus']} cores, {facts['memory_gib']} GiB, Python {facts['python']}, Java {facts['java']}",
         x=0.01, ha="left", fontsize=13,
     )  # fmt: skip

@@ -5,10 +5,13 @@ from statistics import median
 
 from rich.table import Table
 
+from bench.cluster_figures import CLUSTER_FIGURES
 from bench.figures import FIGURES, FLOORS, Against, Figure, Target
 from bench.store import Run
 
 BUSY = 0.1
+REPLICATED = "Replication 3, `min.insync.replicas` 2, acks=all. MB/s count each record once, processor time and memory "
+REPLICATED += "are those of the three brokers together."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +54,20 @@ class Row:
 
 def rows(run: Run) -> list[Row]:
     """A row for every figure that at least one system has."""
-    found = [_row(run, figure) for figure in FIGURES]
+    found = [_row(run, figure) for figure in (CLUSTER_FIGURES if run.is_cluster else FIGURES)]
     return [row for row in found if row.subject is not None or row.kafka is not None]
 
 
 def floors(run: Run) -> dict[str, float]:
+    if run.is_cluster:
+        return {}
     return {loop: middle for loop in FLOORS if (middle := _median(_series(run, "floor", loop))) is not None}
 
 
 def table(run: Run) -> Table:
     subject, kafka = run.systems
-    shown = Table(title=f"{subject} beside {kafka}, {len(run.complete_rounds())} rounds", title_justify="left")
+    title = f"{subject} beside {kafka}{_brokers(run)}, {len(run.complete_rounds())} rounds"
+    shown = Table(title=title, title_justify="left")
     for heading in ("", "unit", subject, kafka, "ratio", "spread", "× floor", "target", ""):
         shown.add_column(heading, justify="left" if heading in ("", "unit", "target") else "right", no_wrap=True)
     section = None
@@ -81,13 +87,14 @@ def markdown(run: Run) -> str:
     subject, kafka = run.systems
     facts = run.header["machine"]
     lines = [
-        f"# {subject.capitalize()} beside Apache {kafka.capitalize()} {facts['kafka']}",
+        f"# {subject.capitalize()} beside Apache {kafka.capitalize()} {facts['kafka']}" + _brokers(run),
         "",
         f"{len(run.complete_rounds())} rounds on {facts['cpus']} cores and {facts['memory_gib']} GiB; Python "
         f"{facts['python']}, Java {facts['java']}, librdkafka {facts['librdkafka']}; measured {run.identity}, "
         f"plan `{run.header['plan']}`. Clients, broker and disk share the machine. Medians over the rounds; the ratio "
         f"is {subject} / {kafka} of the same round, with the lowest and the highest.",
         "",
+        *([REPLICATED, ""] * run.is_cluster),
         *(["Kafka compared with itself: every ratio should be 1, and its spread is the noise.", ""] * run.is_noise),
         f"| | unit | {subject} | {kafka} | ratio | spread | × floor | target | reached |",
         "|---|---|--:|--:|--:|--:|--:|---|---|",
@@ -106,6 +113,10 @@ def notes(run: Run) -> list[str]:
         notes.append(f"Shorter than five seconds in at least one round: {', '.join(short)}.")
     notes += [f"Failed: {failure.splitlines()[0]}" for failure in run.failures]
     return notes
+
+
+def _brokers(run: Run) -> str:
+    return ", three brokers each" if run.is_cluster else ""
 
 
 def _row(run: Run, figure: Figure) -> Row:

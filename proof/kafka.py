@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.systems import CLUSTER_ID, JVM_OPTIONS, class_path, free_ports
+
 from proof.cluster import Waits
 
 NODES = (0, 1, 2)

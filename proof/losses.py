@@ -119,23 +119,27 @@ class _Topics:
         return cluster.wait_full_isr(self.topic)
 
     def _compare_replicas(self) -> None:
-        """All replicas hold the same bytes: what is not yet everywhere arrives within a moment."""
-
-        def equal() -> bool:
-            return all(
-                len({_bytes_of(self.cluster.directory, node, self.topic, partition) for node in replicas}) == 1
-                for partition, replicas in places
-            )
-
-        places = [(part.partition_index, list(part.replica_nodes)) for part in self.cluster.partitions(self.topic)]
-        try:
-            self.cluster.wait_until(equal, f"the replicas of {self.topic} differ", 10)
-            same = True
-        except ProofError:
-            same = False
+        same = replicas_agree(self.cluster, self.topic)
         self.store.append("replicas", failure=self.failure.name, acks=self.acks, topic=self.topic, same=same)
         if not same:
             print(f"the replicas of {self.topic} differ", flush=True)
+
+
+def replicas_agree(cluster: Klamm, topic: str) -> bool:
+    """Whether all replicas hold the same bytes. What is not yet everywhere arrives within a moment."""
+    places = [(part.partition_index, list(part.replica_nodes)) for part in cluster.partitions(topic)]
+
+    def equal() -> bool:
+        return all(
+            len({_bytes_of(cluster.directory, node_id, topic, partition) for node_id in replicas}) == 1
+            for partition, replicas in places
+        )
+
+    try:
+        cluster.wait_until(equal, "the replicas differ", 10)
+    except ProofError:
+        return False
+    return True
 
 
 def _bytes_of(directory: Path, node_id: int, topic: str, partition: int) -> bytes:

@@ -22,7 +22,7 @@ EVENTS = 250
 
 TAUGHT = {
     1102: "a deletion is forgotten in a power loss, while the epochs of what was deleted are forgotten for good",
-    2184: "a watermark on disk outlived the record it stood for, and was believed of another",
+    4036: "a record that was never committed lay before the beginning, which was forgotten in a crash",
     3508: "two fetches were answered with the same records, and the watermark in the second was lost",
     3874: "a partition stepped aside just before the answer that told it the watermark",
 }

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klamm.metadata import records as metadata_records
@@ -20,6 +20,7 @@ def replayed(image: Image) -> Image:
     return delta.finished(image.offset, image.epoch)[0]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 120))
 def test_an_image_is_what_its_records_add_up_to(seed: int, length: int) -> None:
     twin, delta = Twin(), Delta(EMPTY)

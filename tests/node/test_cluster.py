@@ -228,7 +228,35 @@ def test_a_broker_that_is_found_dead_is_not_named_as_leader_while_the_controller
     answer = world.client(other).ask(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]))
     partition = answer.topics[0].partitions[index]
     assert (partition.error_code, partition.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
-    assert old not in [broker.node_id for broker in answer.brokers]
+    assert old in [broker.node_id for broker in answer.brokers], (
+        "librdkafka tears down what vanishes, and loses a second"
+    )
+
+
+def test_who_asks_in_the_moment_of_a_death_hears_the_news(world: ClusterWorld) -> None:
+    """The connection to the leader broke, and it is being dialled again: the answer waits for what comes of that."""
+    create(world, partitions=3)
+    world.run(50.0)
+    old = state(world).leader
+    other = next(number for number in (0, 1, 2) if number != old)
+    client = world.client(other)
+    world[old].kill()
+    world.run_until(lambda: bool(world[other].broker.absent.suspects), 10.0)
+    answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]))
+    assert answer.topics[0].partitions[0].leader_id != old
+    assert not world[other].broker.absent.suspects
+
+
+def test_a_fenced_broker_is_listed_for_a_while(world: ClusterWorld) -> None:
+    create(world)
+    old = state(world).leader
+    world[old].kill()
+    other = next(member.number for member in world.alive)
+    world.run_until(lambda: world[other].broker.image.brokers[old].fenced)
+    request = MetadataRequest(topics=[])
+    assert old in [broker.node_id for broker in world.client(other).ask(request).brokers]
+    world.run(11_000.0)
+    assert old not in [broker.node_id for broker in world.client(other).ask(request).brokers]
 
 
 def test_a_request_that_was_to_be_passed_on_is_answered_by_the_node_that_becomes_controller_meanwhile(

@@ -8,7 +8,7 @@ from klamm.facts import Fact
 from klamm.ids import Now
 from klamm.node.effects import Close, Dial, Effect, Send
 from klamm.node.facts import AnswerNotUnderstood
-from klamm.node.peers import REDIAL_MS, Peer, Peers, Purpose
+from klamm.node.peers import REDIAL_DEAD_MS, REDIAL_MS, Peer, Peers, Purpose
 from klamm.wire.apis import API_BY_KEY, BROKER_HEARTBEAT
 from klamm.wire.frames import encoded_response
 from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -140,6 +140,22 @@ def test_a_watched_node_is_called_again_after_a_while(talking: Talking) -> None:
     talking.now = Now(talking.now.monotonic_ms + REDIAL_MS, 0)
     talking.peers.tick(talking.now)
     dialled(talking.peers.take_effects())
+
+
+def test_a_watched_node_that_died_is_looked_for_again_soon(talking: Talking) -> None:
+    """Whoever was told may not have believed it: right after a registration the death is taken for the old life's."""
+    talking.peers.watch([OTHER], talking.now)
+    talking.peers.refused(dialled(talking.peers.take_effects()).connection, True, talking.now)
+    assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + REDIAL_DEAD_MS
+
+
+def test_a_node_is_suspected_until_the_second_call_has_ended(talking: Talking) -> None:
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.closed(-1, talking.now)
+    assert talking.peers.suspects == {2}
+    talking.peers.opened(dialled(talking.peers.take_effects()).connection)
+    assert talking.peers.suspects == set()
 
 
 def test_who_is_no_longer_watched_is_let_go(talking: Talking) -> None:

@@ -115,6 +115,18 @@ def test_the_leaders_beginning_becomes_ours() -> None:
     assert (log.start_offset, log.end_offset, replica.high_watermark) == (10, 10, 10)
 
 
+def test_what_lies_before_the_leaders_beginning_is_gone_for_good() -> None:
+    """The leader deleted it and cannot say whether it was the same there. A crash that forgets our beginning must not
+    bring it back."""
+    replica = Replica()
+    replica.leads()
+    replica.writes(b"never committed")
+    replica.follows(epoch=1, partition_epoch=1)
+    replica.gets(b"b", epoch=1, start=1)
+    assert replica.partition.log.segments.first_offset == 1
+    assert (replica.partition.log.start_offset, replica.partition.log.end_offset) == (1, 2)
+
+
 def test_damaged_records_are_not_appended() -> None:
     replica = Replica()
     replica.follows()

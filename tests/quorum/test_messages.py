@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klamm.codec.compiler import decode, encode
@@ -65,6 +65,7 @@ def asked(request: Request) -> Request | None:
             return messages.snapshot_fetch(arrived)
 
 
+@settings(deadline=None)
 @given(requests)
 def test_requests_arrive_as_they_were(request: Request) -> None:
     assert asked(request) == request
@@ -95,6 +96,7 @@ FETCH = QuorumFetch(None, KEY, 1, 0, 0, 0, 100, 100)
 CHUNK = SnapshotFetch(None, KEY, 1, SnapshotId(4, 1), 0, 100)
 
 
+@settings(deadline=None)
 @given(numbers, st.booleans(), numbers, st.none() | addresses, errors)
 def test_votes_arrive_as_they_were(
     epoch: int, granted: bool, leader: int, address: Address | None, error: ErrorCode
@@ -103,6 +105,7 @@ def test_votes_arrive_as_they_were(
     assert answered(VOTE, reply) == reply
 
 
+@settings(deadline=None)
 @given(numbers, numbers, st.none() | addresses, errors, st.sampled_from([BEGIN, END]))
 def test_answers_about_epochs_arrive_as_they_were(
     epoch: int, leader: int, address: Address | None, error: ErrorCode, request: Request

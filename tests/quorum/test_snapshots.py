@@ -21,6 +21,7 @@ from tests.quorum.test_stories import elected, others, running
 from tests.quorum.world import World
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**31 - 1))
 def test_names_are_kafkas(end_offset: int, epoch: int) -> None:
     snapshot = SnapshotId(end_offset, epoch)

@@ -1,7 +1,7 @@
 """Who votes, and how that changes: one at a time, recorded in the log, and never by who has lost its memory."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klamm.errors import ErrorCode, KafkaError
@@ -40,6 +40,7 @@ def test_voters_as_the_setting_has_them() -> None:
         Voters.parsed("0@a:1,nonsense")
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 50), min_size=1, max_size=7))
 def test_voters_survive_their_record(numbers: set[int]) -> None:
     voters = recorded(*numbers)
@@ -55,6 +56,7 @@ def test_a_voter_is_its_number_and_its_disk() -> None:
     assert Voters.configured([(1, "a", 1)]).has(ReplicaKey(1, home(9))), "no disk is known yet"
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=30))
 def test_history_is_that_of_a_list_which_is_cut(steps: list[tuple[bool, int]]) -> None:
     history, twin = VoterHistory(recorded(0)), [(-1, recorded(0))]
@@ -127,6 +129,20 @@ def test_who_may_not_be_removed() -> None:
         with pytest.raises(KafkaError) as refused:
             raft.remove_voter(0, directory, world.now)
         assert refused.value.code == code
+
+
+def test_a_change_that_finds_no_room_on_the_disk_has_not_happened() -> None:
+    world, leader = running()
+    follower = others(world, leader)[0]
+    world.nodes[leader].disk.fail_once("append")
+    raft = world.nodes[leader].alive
+    with pytest.raises(KafkaError) as refused:
+        raft.remove_voter(follower, world.nodes[follower].directory_id, world.now)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert raft.is_active_leader and list(raft.voters) == [0, 1, 2]
+    record = world.propose(leader)
+    world.run(200)
+    assert record in world.nodes[leader].applied
 
 
 def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:

@@ -96,6 +96,8 @@ class Writer:
     def __init__(self, bootstrap: str, acks: str, **more: object) -> None:
         basics = {"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0}
         self._producer = Producer({**basics, **QUIET, **_settings(more)})
+        self.acknowledged = 0
+        """How many of its records are, so far."""
 
     def write(self, topic: str, *values: str, within_seconds: float = 20.0, partition: int = 0) -> list[Fate]:
         """Sent, and the fate of each of them known."""
@@ -113,7 +115,7 @@ class Writer:
     def send(self, topic: str, *values: str, partition: int = 0) -> list[Fate]:
         fates = [Fate(value.encode()) for value in values]
         for fate in fates:
-            self._producer.produce(topic, fate.value, partition=partition, on_delivery=_noting(fate))
+            self._producer.produce(topic, fate.value, partition=partition, on_delivery=self._noting(fate))
         self._producer.poll(0)
         return fates
 
@@ -121,13 +123,13 @@ class Writer:
         """Until the fate of all is known, at most so long; of how many it is not."""
         return self._producer.flush(seconds)
 
+    def _noting(self, fate: Fate) -> Callable[[KafkaError | None, Message], None]:
+        def note(error: KafkaError | None, message: Message) -> None:
+            assert fate.is_open, "told once"
+            fate.error, fate.offset = error, None if error else message.offset()
+            self.acknowledged += fate.is_acknowledged
 
-def _noting(fate: Fate) -> Callable[[KafkaError | None, Message], None]:
-    def note(error: KafkaError | None, message: Message) -> None:
-        assert fate.is_open, "told once"
-        fate.error, fate.offset = error, None if error else message.offset()
-
-    return note
+        return note
 
 
 class Reader:

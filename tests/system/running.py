@@ -23,7 +23,7 @@ SETTINGS = {
     # Half a minute by default: who waits for a follower to leave the in-sync replicas would wait as long.
     "replica.lag.time.max.ms": str(int(LAG_SECONDS * 1000)),
     # So that a paused follower leaves because it lags, and not because it is fenced.
-    "broker.session.timeout.ms": "8000",
+    "broker.session.timeout.ms": "4000",
     "leader.imbalance.check.interval.seconds": "1",
 }
 
@@ -82,7 +82,9 @@ class System:
 
     def wait_in_sync(self, topic: str, brokers: Collection[int], within_seconds: float = 15.0) -> float:
         """Until just these are in sync, in every partition; how long that took."""
-        return self.wait_places(topic, lambda place: place.in_sync == set(brokers), f"{brokers} in sync", within_seconds)
+        return self.wait_places(
+            topic, lambda place: place.in_sync == set(brokers), f"{brokers} in sync", within_seconds
+        )
 
     def wait_led(self, topic: str, among: Collection[int]) -> int:
         """Until the only partition is led by one of these."""
@@ -99,6 +101,9 @@ class System:
         """What lies on a broker's disk of a partition: its segments' names and bytes."""
         directory = self._local.directory / f"node-{broker}" / f"{topic}-{partition}"
         return {path.name: path.read_bytes() for path in sorted(directory.glob("*.log"))}
+
+    def bytes_of(self, broker: int, topic: str) -> bytes:
+        return b"".join(self.segments(broker, topic).values())
 
     def _seen_by_all(self) -> set[int]:
         """Whom every broker that runs knows."""

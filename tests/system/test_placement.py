@@ -82,7 +82,7 @@ def test_s09_roles_are_even_topic_after_topic(new_system: System) -> None:
         new_system.eyes().create(f"even-{replication}-{partitions}", partitions, replication)
         everything = _places_by_replication(new_system)[replication]
         for role in range(replication):
-            held = Counter({broker: 0 for broker in ORDERED})
+            held = Counter(dict.fromkeys(ORDERED, 0))
             held.update(place.replicas[role] for place in everything)
             assert max(held.values()) - min(held.values()) <= 1, f"replica {role} of {replication}: {held}"
 

@@ -32,143 +32,144 @@ class Requests:
                 self.sent[broker["nodeid"]] = count
 
 
-def test_s12_clients_write_to_the_leader_and_read_from_it(system: System) -> None:
-    system.eyes().create("invoice", replicas=[1, 2, 4])
+def test_s12_clients_write_to_the_leader_and_read_from_it(system: System, topic: str) -> None:
+    system.eyes().create(topic, replicas=[1, 2, 4])
     produced, fetched = Requests("Produce"), Requests("Fetch")
     writer = Writer(system.bootstrap, "all", statistics_interval_ms=50, stats_cb=produced)
-    with Reader(system.bootstrap, "invoice", statistics_interval_ms=50, stats_cb=fetched) as reader:
+    with Reader(system.bootstrap, topic, statistics_interval_ms=50, stats_cb=fetched) as reader:
         for number in range(10):
-            writer.write_safely("invoice", f"invoice {number}")
+            writer.write_safely(topic, f"invoice {number}")
         assert reader.read(10) == [f"invoice {number}" for number in range(10)]
         wait_until(lambda: bool(writer.wait(0.05) or produced.sent[1] >= 10), "the producer counted")
         wait_until(lambda: bool(reader.read_some(0.05) or fetched.sent), "the consumer counted")
     assert set(produced.sent) == {1} and set(fetched.sent) == {1}
 
 
-def test_s12_a_follower_takes_neither_writes_nor_reads(system: System) -> None:
+def test_s12_a_follower_takes_neither_writes_nor_reads(system: System, topic: str) -> None:
     """A client that knows no better is told so, by every broker that does not lead."""
-    system.eyes().create("invoice", replicas=[1, 2, 4])
-    Writer(system.bootstrap, "all").write_safely("invoice", "the only one")
+    system.eyes().create(topic, replicas=[1, 2, 4])
+    Writer(system.bootstrap, "all").write_safely(topic, "the only one")
     for broker in (2, 4, 5):
         with Raw(system.record.node(broker).port) as raw:
-            refusals = [
-                produce(raw, "invoice", batch_of(b"refused"), acks=acks).error_code for acks in (-1, 1)
-            ] + [fetch(raw, "invoice", 0).error_code, offset_at(raw, "invoice", LATEST).error_code]
+            refusals = [produce(raw, topic, batch_of(b"refused"), acks=acks).error_code for acks in (-1, 1)] + [
+                fetch(raw, topic, 0).error_code,
+                offset_at(raw, topic, LATEST).error_code,
+            ]
             # Who holds no replica does not even know more than that it is elsewhere.
             expected = ErrorCode.NOT_LEADER_OR_FOLLOWER
             assert refusals[:2] == [expected] * 2, f"writes to broker {broker}"
             assert refusals[3] == expected, f"the end asked of broker {broker}"
             if broker == 5:
                 assert refusals[2] == expected, "there is no replica to read"
-    assert all_of(system.bootstrap, "invoice") == ["the only one"]
+    assert all_of(system.bootstrap, topic) == ["the only one"]
 
 
-def test_s12_the_leader_keeps_the_in_sync_list(system: System) -> None:
-    system.eyes().create("invoice", replicas=[1, 2, 4])
-    assert system.place("invoice").in_sync == {1, 2, 4}
+def test_s12_the_leader_keeps_the_in_sync_list(system: System, topic: str) -> None:
+    system.eyes().create(topic, replicas=[1, 2, 4])
+    assert system.place(topic).in_sync == {1, 2, 4}
     system.pause(4)
-    system.wait_in_sync("invoice", {1, 2})
+    system.wait_in_sync(topic, {1, 2})
     system.resume(4)
-    system.wait_in_sync("invoice", {1, 2, 4})
+    system.wait_in_sync(topic, {1, 2, 4})
 
 
-def test_s13_followers_hold_the_same_bytes_at_the_same_offsets(system: System) -> None:
-    """Many batches of many sizes and codecs, over several segments and two leaders: the files are equal, byte by byte."""
-    system.eyes().create("invoice", replicas=[1, 2, 4], config={"segment.bytes": "1048576"})
+def test_s13_followers_hold_the_same_bytes_at_the_same_offsets(system: System, topic: str) -> None:
+    """Many batches of many sizes and codecs, over segments and two leaders: the files are equal, byte by byte."""
+    system.eyes().create(topic, replicas=[1, 2, 4], config={"segment.bytes": "1048576"})
     random = Random(13)
     for codec in ("none", "gzip", "lz4", "snappy", "zstd"):
         writer = Writer(system.bootstrap, "all", compression_type=codec)
         for _ in range(10):
             values = [random.randbytes(random.randrange(2000)).hex() for _ in range(random.randrange(1, 60))]
-            writer.write_safely("invoice", *values)
+            writer.write_safely(topic, *values)
         if codec == "lz4":
             system.kill(1)
-            system.wait_led("invoice", {2, 4})
+            system.wait_led(topic, {2, 4})
             system.start(1)
-    system.wait_in_sync("invoice", {1, 2, 4})
-    wait_until(lambda: system.segments(2, "invoice") == system.segments(4, "invoice"), "the followers have it all")
-    leaders = system.segments(1, "invoice")
+    system.wait_in_sync(topic, {1, 2, 4})
+    wait_until(lambda: system.segments(2, topic) == system.segments(4, topic), "the followers have it all")
+    leaders = system.segments(1, topic)
     assert len(leaders) >= 3 and sum(map(len, leaders.values())) > 2_000_000
-    assert system.segments(2, "invoice") == leaders and system.segments(4, "invoice") == leaders
+    assert system.segments(2, topic) == leaders and system.segments(4, topic) == leaders
 
 
-def test_s14_a_paused_follower_leaves_the_isr_and_comes_back_when_it_has_caught_up(system: System) -> None:
-    system.eyes().create("invoice", replicas=[1, 2, 4])
+def test_s14_a_paused_follower_leaves_the_isr_and_comes_back_when_it_has_caught_up(system: System, topic: str) -> None:
+    system.eyes().create(topic, replicas=[1, 2, 4])
     writer = Writer(system.bootstrap, "all")
-    writer.write_safely("invoice", "before")
+    writer.write_safely(topic, "before")
     began = time.monotonic()
     system.pause(4)
-    writer.write_safely("invoice", "meanwhile")
+    writer.write_safely(topic, "meanwhile")
     assert time.monotonic() - began > LAG_SECONDS / 2, "while it was in sync, it was waited for"
-    system.wait_in_sync("invoice", {1, 2})
+    system.wait_in_sync(topic, {1, 2})
     assert 4 in system.eyes().brokers(), "it left because it lagged, not because it was fenced"
-    assert b"meanwhile" not in b"".join(system.segments(4, "invoice").values())
+    assert b"meanwhile" not in system.bytes_of(4, topic)
     system.resume(4)
-    system.wait_in_sync("invoice", {1, 2, 4})
-    assert system.segments(4, "invoice") == system.segments(1, "invoice")
+    system.wait_in_sync(topic, {1, 2, 4})
+    assert system.segments(4, topic) == system.segments(1, topic)
 
 
-def test_s14_a_follower_that_has_nothing_to_copy_stays_in_sync(system: System) -> None:
+def test_s14_a_follower_that_has_nothing_to_copy_stays_in_sync(system: System, topic: str) -> None:
     """Twice the allowed lag without a record: nobody leaves, since who holds everything is not behind."""
-    system.eyes().create("invoice", replicas=[1, 2, 4])
-    Writer(system.bootstrap, "all").write_safely("invoice", "the only one")
+    system.eyes().create(topic, replicas=[1, 2, 4])
+    Writer(system.bootstrap, "all").write_safely(topic, "the only one")
     until = time.monotonic() + 2 * LAG_SECONDS
     while time.monotonic() < until:
-        assert system.place("invoice").in_sync == {1, 2, 4}
+        assert system.place(topic).in_sync == {1, 2, 4}
 
 
-def test_s15_a_follower_crashes_and_restarts(system: System) -> None:
-    system.eyes().create("invoice", replicas=[1, 2, 4])
+def test_s15_a_follower_crashes_and_restarts(system: System, topic: str) -> None:
+    system.eyes().create(topic, replicas=[1, 2, 4])
     writer = Writer(system.bootstrap, "all")
-    writer.write_safely("invoice", "before")
+    writer.write_safely(topic, "before")
     system.kill(2)
-    writer.write_safely("invoice", *(f"meanwhile {number}" for number in range(100)))
-    system.wait_in_sync("invoice", {1, 4})
+    writer.write_safely(topic, *(f"meanwhile {number}" for number in range(100)))
+    system.wait_in_sync(topic, {1, 4})
     system.start(2)
-    system.wait_in_sync("invoice", {1, 2, 4})
-    writer.write_safely("invoice", "after")
-    assert system.segments(2, "invoice") == system.segments(1, "invoice")
-    assert len(all_of(system.bootstrap, "invoice")) == 102
+    system.wait_in_sync(topic, {1, 2, 4})
+    writer.write_safely(topic, "after")
+    assert system.segments(2, topic) == system.segments(1, topic)
+    assert len(all_of(system.bootstrap, topic)) == 102
 
 
-def test_s15_both_followers_pause_and_records_flow_meanwhile(system: System) -> None:
+def test_s15_both_followers_pause_and_records_flow_meanwhile(system: System, topic: str) -> None:
     """Paused for longer than the lag allows, while many records are written: nothing is lost, all are in sync again."""
-    system.eyes().create("invoice", replicas=[1, 2, 4])
+    system.eyes().create(topic, replicas=[1, 2, 4])
     system.pause(2, 4)
-    writer = Writer(system.bootstrap, "all")
-    offsets = writer.write_safely("invoice", *(f"{number:01000}" for number in range(3000)))
+    writer = Writer(system.bootstrap, "all", enable_idempotence=True)
+    offsets = writer.write_safely(topic, *(f"{number:01000}" for number in range(3000)))
     assert offsets == list(range(3000))
-    assert system.place("invoice", 0).in_sync == {1}
+    assert system.place(topic, 0).in_sync == {1}
     system.resume(2, 4)
-    system.wait_in_sync("invoice", {1, 2, 4})
-    assert system.segments(1, "invoice") == system.segments(2, "invoice") == system.segments(4, "invoice")
+    system.wait_in_sync(topic, {1, 2, 4})
+    assert system.segments(1, topic) == system.segments(2, topic) == system.segments(4, topic)
 
 
-def test_s16_a_record_is_seen_when_every_in_sync_replica_has_it(system: System) -> None:
+def test_s16_a_record_is_seen_when_every_in_sync_replica_has_it(system: System, topic: str) -> None:
     """The leader has it and has said so. It is committed when those who lack it are not in sync any more."""
-    system.eyes().create("invoice", replicas=[1, 2, 4])
-    Writer(system.bootstrap, "all").write_safely("invoice", "committed")
-    with Reader(system.bootstrap, "invoice") as reader:
+    system.eyes().create(topic, replicas=[1, 2, 4])
+    Writer(system.bootstrap, "all").write_safely(topic, "committed")
+    with Reader(system.bootstrap, topic) as reader:
         assert reader.read(1) == ["committed"]
         began = time.monotonic()
         system.pause(2, 4)
-        assert Writer(system.bootstrap, "1").write_safely("invoice", "uncommitted") == [1]
+        assert Writer(system.bootstrap, "1").write_safely(topic, "uncommitted") == [1]
         ends, seen = [reader.end()], reader.read_some(0.1)
         if time.monotonic() - began < LAG_SECONDS / 2:
             assert ends == [1] and seen == [], "both followers are still in sync, and have it not"
         seen += reader.read(1 - len(seen))
         assert time.monotonic() - began > LAG_SECONDS / 2 and seen == ["uncommitted"]
-        assert system.place("invoice").in_sync == {1}
+        assert system.place(topic).in_sync == {1}
 
 
-def test_s16_below_min_isr_nothing_is_committed_until_it_heals(system: System) -> None:
-    system.eyes().create("invoice", replicas=[1, 2, 4], config=SAFE)
-    Writer(system.bootstrap, "all").write_safely("invoice", "committed")
-    with Reader(system.bootstrap, "invoice") as reader:
+def test_s16_below_min_isr_nothing_is_committed_until_it_heals(system: System, topic: str) -> None:
+    system.eyes().create(topic, replicas=[1, 2, 4], config=SAFE)
+    Writer(system.bootstrap, "all").write_safely(topic, "committed")
+    with Reader(system.bootstrap, topic) as reader:
         assert reader.read(1) == ["committed"]
         system.pause(2, 4)
-        assert Writer(system.bootstrap, "1").write_safely("invoice", "uncommitted") == [1]
-        system.wait_in_sync("invoice", {1})
+        assert Writer(system.bootstrap, "1").write_safely(topic, "uncommitted") == [1]
+        system.wait_in_sync(topic, {1})
         assert reader.read_some(0.3) == [] and reader.end() == 1
         system.resume(2)
         assert reader.read(1) == ["uncommitted"] and reader.end() == 2

@@ -147,10 +147,10 @@ class Broker:
         return partition
 
     def known_brokers(
-        self, *, include_fenced: bool = False, but: Collection[BrokerId] = ()
+        self, *, include_fenced: bool = False, also: Collection[BrokerId] = ()
     ) -> Iterator[tuple[metadata_image.Broker, Endpoint]]:
         for broker_id, broker in sorted(self.image.brokers.items()):
-            if (include_fenced or not broker.fenced) and broker.endpoints and broker_id not in but:
+            if (include_fenced or not broker.fenced or broker_id in also) and broker.endpoints:
                 yield broker, broker.endpoints[0]
 
     def controller_id(self) -> BrokerId:
@@ -184,6 +184,8 @@ class Broker:
 
     def follow(self, image: Image, changes: Changes, now: Now) -> None:
         """The cluster's metadata moved on: become what it says, and let those who waited for it go on."""
+        if changes.brokers_changed:
+            self.absent.follow(self.image, image, changes.brokers_changed, now)
         self.image = image
         if not self.is_open:
             self.waiting.applied(image.offset)

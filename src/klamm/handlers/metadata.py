@@ -4,10 +4,12 @@ Topics null means all, an empty list none; in version 0 an empty list is all. Fr
 alone. A name that does not exist is created where that is allowed (`auto.create.topics.enable`, the client's flag), and
 answered with UNKNOWN_TOPIC_OR_PARTITION until it is there: clients ask again.
 
-`controller_id` is this broker: every broker takes admin requests.
+`controller_id` is this broker: every broker takes admin requests. While it is being found out whether another broker
+died (`broker/absent.py`), the answer waits for that: who asks because it lost its leader should hear the news.
 """
 
-from klamm.broker.answer import Answer, Reply
+from klamm.broker.absent import PATIENCE_MS
+from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
 from klamm.broker.topics import leader_of, offline_replicas
 from klamm.controller.names import topic_name_problem
@@ -29,11 +31,22 @@ FIRST_VERSION_BY_ID = 12
 
 
 def handle(request: MetadataRequest, call: Call) -> Answer:
+    absent = call.broker.absent
+    if not absent.suspects:
+        return Reply(_response(request, call))
+    return Later(
+        until=Changed([absent], lambda: not absent.suspects),
+        deadline_ms=call.now.monotonic_ms + PATIENCE_MS,
+        then=lambda now, in_time: _response(request, call),
+    )
+
+
+def _response(request: MetadataRequest, call: Call) -> MetadataResponse:
     broker = call.broker
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=each.broker_id, host=endpoint.host, port=endpoint.port, rack=each.rack)
-            for each, endpoint in broker.known_brokers(but=broker.absent.among(broker.image, call.now))
+            for each, endpoint in broker.known_brokers(also=broker.absent.lingering(call.now))
         ],
         cluster_id=broker.cluster_id,
         controller_id=broker.controller_id(),
@@ -45,7 +58,7 @@ def handle(request: MetadataRequest, call: Call) -> Answer:
         for topic in response.topics:
             if not topic.error_code:
                 topic.topic_authorized_operations = ON_TOPIC
-    return Reply(response)
+    return response
 
 
 def _topics(request: MetadataRequest, call: Call) -> list[MetadataResponseTopic]:

@@ -20,9 +20,7 @@ def changes_between(old: Image, new: Image) -> Changes:
                 if index >= len(before.partitions) or before.partitions[index] != state
             ]
     changes.configs_changed = sorted(
-        resource
-        for resource in {*old.configs, *new.configs}
-        if old.config_of(resource) != new.config_of(resource)
+        resource for resource in {*old.configs, *new.configs} if old.config_of(resource) != new.config_of(resource)
     )
     changes.brokers_changed = sorted(
         broker for broker in {*old.brokers, *new.brokers} if old.brokers.get(broker) != new.brokers.get(broker)

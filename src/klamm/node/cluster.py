@@ -70,6 +70,7 @@ class Cluster:
         self.forwarding = Forwarding(self.peers, controller, broker.waiting, touch)
         self.membership = Membership(broker, self.peers, controller, tell)
         self.dispatch = Dispatch(broker, touch, self.forwarding.forward, tell)
+        self.peers.suspects = broker.absent.suspects
         broker.errands = Errands(broker, self.peers, controller)
         self.metadata.on_controller_changed = self._controller_changed
         self.metadata.on_followed = self.membership.followed
@@ -143,6 +144,8 @@ class Cluster:
             self._tell(NodeGone(node_id))
             self._broker.absent.note(node_id, self._broker.image, now)
             self.metadata.node_is_gone(node_id, now)
+        if not self._broker.absent.suspects:
+            self._broker.waiting.changed(self._broker.absent)
         if self.metadata.is_busy or self._broker.quorum_touched:
             self.metadata.settle(now)
         if self._is_broker and not self._broker.is_open:

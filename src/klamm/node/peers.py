@@ -24,7 +24,10 @@ Then: TypeAlias = Callable[[Any, Now], None]
 AskHere: TypeAlias = Callable[[int, int, object, float, Then, Now], None]
 
 REDIAL_MS = 1_000.0
-"""A node we watch that cannot be reached, for another reason than that nobody listens, is tried again after this."""
+"""A node we watch that cannot be reached is tried again after this."""
+
+REDIAL_DEAD_MS = 200.0
+"""One where nobody listens: whoever was told may not have believed it, right after a new life of it began."""
 
 
 class Purpose(IntEnum):
@@ -69,6 +72,8 @@ class Peers:
         self._touched: list[ClientConnection] = []
         self.has_work = False
         """Whether there is something to be sent, dialled or closed."""
+        self.suspects: set[BrokerId] = set()
+        """Nodes to which a connection broke, and which are being dialled again."""
         self.gone: list[BrokerId] = []
         """Nodes whose process is dead for certain, since somebody last took them from here."""
 
@@ -130,6 +135,8 @@ class Peers:
             return
         channel.connection.is_open = True
         self._touch(channel.connection)
+        if channel.purpose is Purpose.WATCH:
+            self.suspects.discard(channel.peer.node_id)
         if channel.purpose is Purpose.WATCH and channel.peer.node_id not in self._watched:
             # It was only a question whether it is alive.
             self._close(channel)
@@ -142,7 +149,8 @@ class Peers:
             if nobody_listens:
                 self.gone.append(channel.peer.node_id)
             if channel.peer.node_id in self._watched:
-                self._redial[channel.peer.node_id] = now.monotonic_ms + REDIAL_MS
+                pause_ms = REDIAL_DEAD_MS if nobody_listens else REDIAL_MS
+                self._redial[channel.peer.node_id] = now.monotonic_ms + pause_ms
         self._lose(channel, now)
 
     def closed(self, connection: int, now: Now) -> None:
@@ -150,7 +158,9 @@ class Peers:
         if channel is None:
             return
         if channel.connection.is_open:
-            self._channel(channel.peer, Purpose.WATCH, now)
+            watching = self._channel(channel.peer, Purpose.WATCH, now)
+            if not watching.connection.is_open:
+                self.suspects.add(channel.peer.node_id)
         self._lose(channel, now)
 
     def received(self, connection: int, frames: Sequence[memoryview], now: Now) -> None:
@@ -216,6 +226,8 @@ class Peers:
     def _forgotten(self, connection: int) -> _Channel | None:
         channel = self._by_connection.pop(connection, None)
         if channel is not None:
+            if channel.purpose is Purpose.WATCH:
+                self.suspects.discard(channel.peer.node_id)
             del self._channels[channel.peer.node_id, channel.purpose]
         return channel
 

@@ -12,7 +12,7 @@ disk's and the others' answers come in through `flushed`, `heard` and `lost`, an
 A quorum of one is elected within `start`, by the same rules: a new epoch, its vote on the disk, a LeaderChange.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 from klamm.config import BrokerConfig
@@ -191,14 +191,10 @@ class Raft:
 
     def add_voter(self, voter: Voter, now: Now) -> Offset:
         """The offset at which it votes; it is decided when that is committed."""
-        self._check_leading()
-        self._me.now = now
-        return membership.add_voter(self._me, voter)
+        return self._change_voters(lambda me: membership.add_voter(me, voter), now)
 
     def remove_voter(self, node_id: BrokerId, directory_id: Uuid, now: Now) -> Offset:
-        self._check_leading()
-        self._me.now = now
-        return membership.remove_voter(self._me, node_id, directory_id)
+        return self._change_voters(lambda me: membership.remove_voter(me, node_id, directory_id), now)
 
     def resign(self, now: Now) -> None:
         """Let another one lead, and tell the others so. Without effect where it does not lead."""
@@ -389,6 +385,15 @@ class Raft:
         """A full disk has written nothing and broken no promise: what was to be done is not done, that is all."""
         if not isinstance(error, DiskFull) or self._journal.log.failed is not None:
             self._me.disk_failed(str(error))
+
+    def _change_voters(self, change: Callable[[Participant], Offset], now: Now) -> Offset:
+        self._check_leading()
+        self._me.now = now
+        try:
+            return change(self._me)
+        except DiskFailed as error:
+            self._failed(error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _check_leading(self) -> None:
         failure = self._journal.log.failed

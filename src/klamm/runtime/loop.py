@@ -45,15 +45,19 @@ class Loop:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._ready: dict[int, OnReady] = {}
+        self._first: set[int] = set()
         self._alarms: list[Alarm] = []
         self._calls: deque[Callable[[], None]] = deque()
         self._stopped = False
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._bell, READABLE, self._ring_heard)
 
-    def watch(self, descriptor: int, interest: int, on_ready: OnReady) -> None:
-        """Call `on_ready(events)` whenever the descriptor is ready for what interests us, or broken."""
+    def watch(self, descriptor: int, interest: int, on_ready: OnReady, *, first: bool = False) -> None:
+        """Call `on_ready(events)` whenever the descriptor is ready for what interests us, or broken; before others that
+        are ready at the same time, if it is to be first."""
         self._ready[descriptor] = on_ready
+        if first:
+            self._first.add(descriptor)
         self._epoll.register(descriptor, interest)
 
     def change(self, descriptor: int, interest: int) -> None:
@@ -61,6 +65,7 @@ class Loop:
 
     def forget(self, descriptor: int) -> None:
         del self._ready[descriptor]
+        self._first.discard(descriptor)
         self._epoll.unregister(descriptor)
 
     def alarm(self, call: Callable[[], None]) -> Alarm:
@@ -85,7 +90,10 @@ class Loop:
     def run(self) -> None:
         poll, ready = self._epoll.poll, self._ready
         while not self._stopped:
-            for descriptor, events in poll(self._timeout()):
+            happened = poll(self._timeout())
+            if len(happened) > 1 and self._first:
+                happened.sort(key=self._order)
+            for descriptor, events in happened:
                 on_ready = ready.get(descriptor)
                 if on_ready is not None:
                     on_ready(events)
@@ -105,6 +113,9 @@ class Loop:
     def _timeout(self) -> float | None:
         at_ms = min((alarm.at_ms for alarm in self._alarms), default=NEVER)
         return None if at_ms == NEVER else max(0.0, (at_ms - monotonic_ms()) / 1000.0)
+
+    def _order(self, event: tuple[int, int]) -> bool:
+        return event[0] not in self._first
 
     def _ring_due_alarms(self) -> None:
         now_ms = monotonic_ms()

@@ -360,7 +360,8 @@ class Server:
                 do_not_pace(sock)
         connection = Connection(identity, sock, ip, port, self._limits.max_frame_bytes)
         self._connections[connection.id] = connection
-        self._loop.watch(sock.fileno(), READABLE, self._on_ready(connection))
+        # What other nodes say comes before what clients say: also that one is gone, which clients will ask about.
+        self._loop.watch(sock.fileno(), READABLE, self._on_ready(connection), first=identity < 0)
         self._listener.opened(connection.id, connection.peer)
 
     def _may_connect(self, ip: str) -> bool:

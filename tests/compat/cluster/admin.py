@@ -1,5 +1,6 @@
 """Kafka's tools bound to a cluster, and what they print read back into values."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from tests.compat.java_tools import JavaTools, Ran
 from tests.harness.waiting import wait_until
 
 TOOLS = "org.apache.kafka.tools."
+CLUSTER_TOOL = f"{TOOLS}ClusterTool"
+QUORUM_TOOL = f"{TOOLS}MetadataQuorumCommand"
 NOBODY = "none"
 
 
@@ -32,7 +35,9 @@ class Admin:
 
     def create(self, topic: str, placement: str, **configs: str) -> None:
         """Placed as `--replica-assignment` says it, "0:1,1:2"; returns when every replica is in sync."""
-        settings = [word for name, value in configs.items() for word in ("--config", f"{name.replace('_', '.')}={value}")]
+        settings = [
+            word for name, value in configs.items() for word in ("--config", f"{name.replace('_', '.')}={value}")
+        ]
         self.topics("--create", "--topic", topic, "--replica-assignment", placement, *settings).checked()
         self.wait_in_sync(topic, *(set(map(int, each.split(":"))) for each in placement.split(",")))
 
@@ -57,6 +62,19 @@ class Admin:
     def leaders(self, topic: str) -> list[str]:
         return [each.leader for each in self.described(topic)]
 
+    def sizes(self, topic: str) -> dict[int, dict[int, int]]:
+        """Of each broker that holds some of it, the bytes of its partitions."""
+        shown = self.tool("LogDirsCommand", "--describe", "--topic-list", topic).checked()
+        found = {
+            each["broker"]: {
+                int(part["partition"].rpartition("-")[2]): part["size"]
+                for directory in each["logDirs"]
+                for part in directory["partitions"]
+            }
+            for each in json.loads(shown.splitlines()[-1])["brokers"]
+        }
+        return {broker: parts for broker, parts in found.items() if parts}
+
     # The tools.
 
     def topics(self, *arguments: str) -> Ran:
@@ -75,7 +93,7 @@ class Admin:
         return self.tool("MetadataQuorumCommand", *arguments)
 
     def cluster(self, command: str, *arguments: str) -> Ran:
-        return self._tools.run(f"{TOOLS}ClusterTool", command, *self._server, *arguments)
+        return self._tools.run(CLUSTER_TOOL, command, *self._server, *arguments)
 
     def offsets(self, topic: str, *arguments: str) -> str:
         return self.tool("GetOffsetShell", "--topic", topic, *arguments).checked().strip()
@@ -84,13 +102,13 @@ class Admin:
         return self._tools.run(TOOLS + name, *self._server, *arguments)
 
     def at_controllers(self, tool: str, *arguments: str) -> Ran:
-        """With `--bootstrap-controller`, behind the tool's command where it has commands."""
-        return self._tools.run(tool, *arguments, "--bootstrap-controller", self._cluster.controllers)
+        """Asked with `--bootstrap-controller`, which one tool wants before its command and another behind it."""
+        where = ["--bootstrap-controller", self._cluster.controllers]
+        words = [*arguments, *where] if tool == CLUSTER_TOOL else [*where, *arguments]
+        return self._tools.run(tool, *words)
 
     def dumped(self, file: Path) -> str:
-        return self._tools.run(
-            f"{TOOLS}DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file)
-        ).checked()
+        return self._tools.run(f"{TOOLS}DumpLogSegments", "--cluster-metadata-decoder", "--files", str(file)).checked()
 
     @property
     def _server(self) -> list[str]:

@@ -34,7 +34,10 @@ def test_preferred_leaders_return_when_they_are_told_to(
     wanted = [{"topic": topic, "partition": number} for number in range(4)]
     plan.write_text(json.dumps({"partitions": [*wanted, {"topic": f"{topic}-not", "partition": 0}]}))
     mixed = admin.elect("preferred", "--path-to-json-file", str(plan))
-    assert mixed.code == 1 and f"Successfully completed leader election (PREFERRED) for partitions {topic}-2\n" in mixed.out
+    assert (
+        mixed.code == 1
+        and f"Successfully completed leader election (PREFERRED) for partitions {topic}-2\n" in mixed.out
+    )
     assert f"Error completing leader election (PREFERRED) for partition: {topic}-not-0" in mixed.out
     assert admin.leaders(topic) == ["0", "1", "1", "2"]
 

@@ -83,8 +83,8 @@ class Waits:
             try:
                 if holds():
                     return time.monotonic() - began
-            except (OSError, IndexError):
-                pass  # Nobody there at the moment, or nobody who knows the topic yet.
+            except (OSError, LookupError):
+                pass  # Nobody there at the moment, or nobody who knows yet.
             if time.monotonic() - began > timeout_seconds:
                 raise ProofError(f"{otherwise} after {timeout_seconds:.0f} s")
             time.sleep(LOOK_AGAIN_SECONDS)

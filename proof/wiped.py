@@ -15,7 +15,7 @@ from dataclasses import asdict
 from klamm.errors import ErrorCode
 from klamm.local.problems import LocalError
 from proof import raw
-from proof.cluster import MARK, Klamm
+from proof.cluster import MARK, Klamm, ProofError
 from proof.failures import NO_VOTERS
 from proof.losses import replicas_agree
 from proof.store import Store, table
@@ -23,6 +23,8 @@ from proof.stream import Stream
 
 TOPIC = "kept"
 PER_SECOND = 1_500
+YOUNG_SECONDS = 0.6
+"""Right after it has registered, a broker is not believed to be dead at once."""
 SILENT_SECONDS = 6.0
 """Long enough for several elections, if they could succeed."""
 
@@ -36,11 +38,18 @@ def run(options: argparse.Namespace) -> int:
         for _ in range(options.times - len(store.of("story", name=name))):
             with Klamm(3 if racks == 1 else 6, racks, keep=options.keep) as cluster:
                 began = time.monotonic()
-                problems = story(cluster) + cluster.complaints()
+                problems = _told(story, cluster) + cluster.complaints()
                 seconds = round(time.monotonic() - began, 1)
             print(store.append("story", name=name, problems=problems, seconds=seconds), flush=True)
     store.write_summary(summary(store))
     return 1 if any(line["problems"] for line in store.of("story")) else 0
+
+
+def _told(story: Story, cluster: Klamm) -> list[str]:
+    try:
+        return story(cluster)
+    except (ProofError, LocalError) as problem:
+        return [str(problem)]
 
 
 def every_broker(cluster: Klamm) -> list[str]:
@@ -80,6 +89,7 @@ def _voter(cluster: Klamm, wants_leader: bool) -> list[str]:
     leader = _leader(cluster)
     node_id = leader if wants_leader else next(each for each in cluster.running if each != leader)
     before = _voters(cluster)
+    time.sleep(YOUNG_SECONDS)
     cluster.kill([node_id])
     wipe(cluster, node_id)
     cluster.start([node_id])
@@ -94,11 +104,12 @@ def _voter(cluster: Klamm, wants_leader: bool) -> list[str]:
 
 
 def empty_voter_elects_nobody(cluster: Klamm) -> list[str]:
-    """What 0 and 2 committed without 1 is known to 0 alone once 2 has lost its disk: 1 and 2 may not begin without 0."""
+    """What 0 and 2 committed without 1 is known to 0 alone once 2 has lost its disk: 1 and 2 may not begin alone."""
     cluster.create(TOPIC, 1, 3, min_insync_replicas="1")
+    time.sleep(YOUNG_SECONDS)
     cluster.kill([1])
     cluster.wait_until(lambda: _leader(cluster) in (0, 2), "no controller without 1")
-    cluster.create("committed-without-1", 1, 2, assignment=[0, 2])
+    cluster.create("committed-without-1", 1, 1, assignment=[0])
     cluster.kill([0, 2])
     wipe(cluster, 2)
     _start_hopeless(cluster, [1, 2])
@@ -112,6 +123,24 @@ def empty_voter_elects_nobody(cluster: Klamm) -> list[str]:
             problems.append(f"the topic that was committed is gone: {ErrorCode(code).name}")
     cluster.wait_full_isr("committed-without-1")
     return problems + _still_decides(cluster, "in the end")
+
+
+def power_failure(cluster: Klamm) -> list[str]:
+    """All nodes end at once, and one disk does not come back: the others hold everything."""
+    cluster.create(TOPIC, 3, 3, min_insync_replicas="2")
+    stream = Stream(cluster.servers, TOPIC, 3, "power", "all", True, PER_SECOND).start()
+    stream.wait_acknowledged(600)
+    time.sleep(YOUNG_SECONDS)
+    cluster.kill([0, 1, 2])
+    wipe(cluster, 2)
+    _start_hopeless(cluster, [0])
+    cluster.start([1])
+    cluster.start([2])
+    cluster.wait_full_isr(TOPIC, 20)
+    stream.stop()
+    stored = [[value for value in values if value != MARK] for values in cluster.stored(TOPIC, 3)]
+    counts = stream.reckoning(stored)
+    return [f"{asdict(counts)}, failed for the client: {dict(stream.errors)}"] if counts.lost or stream.errors else []
 
 
 def all_but_one_voter(cluster: Klamm) -> list[str]:
@@ -132,6 +161,7 @@ STORIES: dict[str, tuple[Story, int]] = {
     "a voter that follows": (follower_voter, 1),
     "the voter that leads": (leading_voter, 1),
     "an empty voter elects nobody": (empty_voter_elects_nobody, 1),
+    "all nodes killed, one disk lost": (power_failure, 1),
     "two of three voters empty": (all_but_one_voter, 1),
 }
 
@@ -167,7 +197,7 @@ def _leaders_seen(cluster: Klamm, seconds: float) -> set[int]:
             try:
                 with cluster.line(node_id, timeout_seconds=1.0) as line:
                     seen.add(int(raw.quorum(line).leader_id))
-            except (OSError, IndexError):
+            except (OSError, LookupError):
                 continue
         time.sleep(0.02)
     return seen - {-1}

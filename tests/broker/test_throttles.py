@@ -55,6 +55,23 @@ def test_a_throttled_leader_gives_at_its_rate() -> None:
     assert 4_000 <= catch_up_ms(world) <= 12_000
 
 
+def test_who_is_held_back_for_hours_goes_on_when_the_throttle_is_raised() -> None:
+    """The first fetch alone takes its time at this rate; what it has cost does not count at another one."""
+    world = world_with_a_backlog()
+    limited(world, "follower")
+    world.controller.configure_brokers("follower.replication.throttled.rate", "1")
+    world.follow_all()
+    world.restart(2)
+    world.settle_all()
+    world.advance(60_000)
+    world.settle_all()
+    assert 0 < world[2].partition().log.end_offset < 60, "it waits for its debt"
+    world.controller.configure_brokers("follower.replication.throttled.rate", "1000000")
+    world.follow_all()
+    world.settle_all()
+    assert world[2].partition().log.end_offset == 60
+
+
 def test_who_is_in_sync_is_not_held_back() -> None:
     world = World(3, replica_fetch_max_bytes="4096")
     world.create_topic([0, 1, 2])

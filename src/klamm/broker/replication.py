@@ -8,7 +8,7 @@ What happens in a step is looked at when the step settles, so the answer to one 
 Time matters twice: partitions and leaders that failed are tried again, and followers that do not keep up are noticed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -95,14 +95,12 @@ class Replication:
     def follow(self, image: Image, changes: Changes, touched: Sequence[Partition], now: Now) -> None:
         """The metadata moved on, and the partitions touched have taken their new roles."""
         if changes.configs_changed or changes.topics_deleted:
-            self.throttles.follow(image, self._broker.config, self._me)
+            is_freed = self.throttles.follow(image, self._broker.config, self._me)
+            # What was set aside waits for a debt at the old rate, which may have been for days.
+            self._try_again(self._plans if is_freed else ())
         for partition in touched:
             self._follow_leader(partition)
-        for broker_id in changes.brokers_changed:
-            plan = self._plans.get(broker_id)
-            if plan is not None:
-                plan.try_again()
-                self._ready[broker_id] = None
+        self._try_again(changes.brokers_changed)
         if changes.brokers_changed:
             # Somebody may be able to join now, somebody need not be waited for any longer.
             self._look, self._next_look_ms = None, now.monotonic_ms
@@ -187,6 +185,13 @@ class Replication:
         free_ms = self.throttles.follower.free_ms(now)
         if free_ms is not None and partition in plan and fetched.high_watermark > partition.log.end_offset:
             plan.set_aside(partition, free_ms)
+
+    def _try_again(self, leaders: Iterable[BrokerId]) -> None:
+        for broker_id in leaders:
+            plan = self._plans.get(broker_id)
+            if plan is not None:
+                plan.try_again()
+                self._ready[broker_id] = None
 
     # In-sync replicas.
 

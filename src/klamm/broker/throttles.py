@@ -45,7 +45,9 @@ class Throttle:
         free_ms = self._paid_ms - ALLOWED_DEBT_MS
         return free_ms if free_ms > now.monotonic_ms else None
 
-    def follow(self, image: Image, rate: int, me: BrokerId) -> None:
+    def follow(self, image: Image, rate: int, me: BrokerId) -> bool:
+        """Whether others are held back than before, or at another rate."""
+        before = self._rate, set(self._all_of), set(self._replicas)
         if rate != self._rate:
             # A debt at the old rate is no debt at the new one.
             self._rate, self._paid_ms = rate, 0.0
@@ -60,6 +62,7 @@ class Throttle:
                 index, _, broker_id = entry.partition(":")
                 if int(broker_id) == me:
                     self._replicas.add(TopicPartition(resource.name, int(index)))
+        return before != (self._rate, self._all_of, self._replicas)
 
 
 class Throttles:
@@ -67,7 +70,7 @@ class Throttles:
         self.leader = Throttle("leader.replication.throttled.replicas")
         self.follower = Throttle("follower.replication.throttled.replicas")
 
-    def follow(self, image: Image, config: BrokerConfig, me: BrokerId) -> None:
-        """The settings are others, or may be."""
+    def follow(self, image: Image, config: BrokerConfig, me: BrokerId) -> bool:
+        """The settings are others, or may be. Whether we, as a follower, may ask for other things than before."""
         self.leader.follow(image, config.integer("leader.replication.throttled.rate"), me)
-        self.follower.follow(image, config.integer("follower.replication.throttled.rate"), me)
+        return self.follower.follow(image, config.integer("follower.replication.throttled.rate"), me)

@@ -66,4 +66,7 @@ How often high watermarks are written to the disk.
     replica.high.watermark.checkpoint.interval.ms    long     5000        .          fixed
 How a consumer's replica is chosen: the leader, or with Kafka's RackAwareReplicaSelector one in the consumer's rack.
     replica.selector.class                           string   -           .          fixed
+Bytes a second for the replicas that a topic names as throttled: what leaders send, and what followers take.
+    +leader.replication.throttled.rate               long     max         >=0        cluster
+    +follower.replication.throttled.rate             long     max         >=0        cluster
 """

@@ -60,8 +60,6 @@ Quotas are not there yet.
     replication.quota.window.size.seconds                 int      1             >=1           fixed
     alter.log.dirs.replication.quota.window.num           int      11            >=1           fixed
     alter.log.dirs.replication.quota.window.size.seconds  int      1             >=1           fixed
-    +leader.replication.throttled.rate                    long     max           >=0           cluster
-    +follower.replication.throttled.rate                  long     max           >=0           cluster
     +replica.alter.log.dirs.io.max.bytes.per.second       long     max           >=0           cluster
 Share groups are not there.
     group.share.assignment.interval.ms                    int      1000          >=0           cluster

@@ -1,6 +1,5 @@
 """Three brokers, each on a host of its own, and what clients on the machine see of them."""
 
-import signal
 import subprocess
 import sys
 import time
@@ -33,7 +32,7 @@ class Linked:
     def __enter__(self) -> "Linked":
         try:
             for broker in BROKERS:
-                self.start(broker)
+                self._start(broker)
             for broker in BROKERS:
                 wait_until(lambda b=broker: self._knows_all(b), f"broker {broker} knows all", 30.0)  # type: ignore[misc]
         except BaseException:
@@ -50,31 +49,6 @@ class Linked:
             process.kill()
         for process in self._processes.values():
             process.wait(20)
-
-    # What is done to nodes.
-
-    def start(self, broker: int) -> None:
-        quorum = ",".join(f"{each}@{self.address(each)}" for each in BROKERS)
-        command = [sys.executable, "-P", "-m", "klamm", "broker", "--id", str(broker)]
-        command += ["--listen", self.address(broker), "--dir", str(self._directory / f"node-{broker}")]
-        command += ["--quorum", quorum, "--roles", "broker,controller", "--cluster-id", "AAAAAAAAQACAAAAAAAAAAQ"]
-        for name, value in SETTINGS.items():
-            command += ["--set", f"{name}={value}"]
-        with (self._directory / f"node-{broker}.log").open("ab") as log:
-            # `ip netns exec` becomes the command: the number is the broker's.
-            self._processes[broker] = subprocess.Popen(
-                self.network.command_in(broker, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-
-    def kill(self, broker: int) -> None:
-        self._processes[broker].kill()
-        self._processes[broker].wait(20)
-
-    def pause(self, broker: int) -> None:
-        self._processes[broker].send_signal(signal.SIGSTOP)
-
-    def resume(self, broker: int) -> None:
-        self._processes[broker].send_signal(signal.SIGCONT)
 
     # What is seen.
 
@@ -110,6 +84,19 @@ class Linked:
     def segments(self, broker: int, topic: str) -> dict[str, bytes]:
         directory = self._directory / f"node-{broker}" / f"{topic}-0"
         return {path.name: path.read_bytes() for path in sorted(directory.glob("*.log"))}
+
+    def _start(self, broker: int) -> None:
+        quorum = ",".join(f"{each}@{self.address(each)}" for each in BROKERS)
+        command = [sys.executable, "-P", "-m", "klamm", "broker", "--id", str(broker)]
+        command += ["--listen", self.address(broker), "--dir", str(self._directory / f"node-{broker}")]
+        command += ["--quorum", quorum, "--roles", "broker,controller", "--cluster-id", "AAAAAAAAQACAAAAAAAAAAQ"]
+        for name, value in SETTINGS.items():
+            command += ["--set", f"{name}={value}"]
+        with (self._directory / f"node-{broker}.log").open("ab") as log:
+            # `ip netns exec` becomes the command: the number is the broker's.
+            self._processes[broker] = subprocess.Popen(
+                self.network.command_in(broker, command), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     def _knows_all(self, broker: int) -> bool:
         assert self._processes[broker].poll() is None, (self._directory / f"node-{broker}.log").read_text()

@@ -69,12 +69,12 @@ def test_s14_a_slow_link_that_keeps_up(linked: Linked, topic: str, roles: Roles)
 
 
 def test_s15_a_lossy_link(linked: Linked, topic: str, roles: Roles) -> None:
-    """Four of ten packets are lost: whether the follower stays in sync or not, writes go on and nothing is lost."""
+    """A fifth of all packets are lost: whether the follower stays in sync or not, writes go on and nothing is lost."""
     writer = Writer(linked.bootstrap, "all")
     written = 0
-    with linked.network.lossy(roles.follower, roles.leader, 40):
+    with linked.network.lossy(roles.follower, roles.leader, 20):
         deadline = time.monotonic() + 30
-        while linked.network.dropped(roles.follower) < 20:
+        while linked.network.dropped(roles.follower) < 10:
             assert time.monotonic() < deadline, "the link is used and loses packets"
             written += len(writer.write_safely(topic, *(f"{written + each:0500}" for each in range(10))))
     _all_is_well(linked, topic, roles, written + 1)
@@ -107,21 +107,22 @@ def test_s22_a_leader_that_is_cut_off_is_replaced_and_gives_up_what_was_never_co
     linked: Linked, topic: str, roles: Roles
 ) -> None:
     """Clients still reach it, and it believes to lead. It acknowledges acks=1, for nothing; acks=all never."""
-    hasty = Writer(linked.bootstrap, "1")
+    hasty, careful = Writer(linked.bootstrap, "1"), Writer(linked.bootstrap, "all", request_timeout_ms=1000)
     hasty.write_safely(topic, "connected")
     zombie, others = roles.leader, {roles.follower, roles.controller}
-    # A time-out alone makes librdkafka ask the same leader again; others are asked when metadata is refreshed.
-    patient = {"request_timeout_ms": 1000, "topic_metadata_refresh_interval_ms": 500}
-    careful = Writer(",".join(map(linked.address, others)), "all", **patient)
     with linked.network.cut(zombie, roles.follower), linked.network.cut(zombie, roles.controller):
         hasty.write_safely(topic, "acknowledged by a zombie")
-        (fate,) = careful.send(topic, "safe")
+        (fate,) = careful.send(topic, "sent to a zombie")
         linked.wait_place(topic, lambda place: place.leader in others, roles.controller, "another leads")
-        assert careful.wait(30) == 0 and fate.is_acknowledged
+        newcomer = Writer(",".join(map(linked.address, others)), "all")
+        newcomer.write_safely(topic, "written to the new leader")
+    assert careful.wait(30) == 0 and fate.is_acknowledged, "at the latest when all hear each other again"
     linked.wait_in_sync(topic, {*roles}, asked=roles.controller)
     linked.wait_place(topic, lambda place: place.leader == zombie, roles.controller, "it leads again")
     Writer(linked.bootstrap, "all").write_safely(topic, "after")
-    assert all_of(linked.bootstrap, topic) == ["before", "connected", "safe", "after"]
+    values = all_of(linked.bootstrap, topic)
+    assert values[:2] == ["before", "connected"] and values[-1] == "after"
+    assert sorted(values[2:-1]) == ["sent to a zombie", "written to the new leader"]
     assert linked.segments(zombie, topic) == linked.segments(roles.follower, topic)
 
 

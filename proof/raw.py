@@ -78,6 +78,13 @@ def metadata(line: Line, topic: str) -> Any:
     return line.ask("Metadata", request).topics[0]
 
 
+def leader_and_ports(line: Line, topic: str) -> tuple[dict[int, int], int]:
+    """Where the brokers listen, and which of them leads the topic's first partition."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+    answer = line.ask("Metadata", request)
+    return {each.node_id: each.port for each in answer.brokers}, int(answer.topics[0].partitions[0].leader_id)
+
+
 def create_topic(
     line: Line,
     topic: str,

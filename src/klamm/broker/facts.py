@@ -1,11 +1,8 @@
 """What a broker announces about its logs."""
 
-from dataclasses import dataclass
-
 from klamm.facts import Fact
 
 
-@dataclass(frozen=True, slots=True)
 class LogsOpened(Fact):
     count: int
     clean: bool
@@ -15,7 +12,6 @@ class LogsOpened(Fact):
         return f"opened {self.count} logs {how}"
 
 
-@dataclass(frozen=True, slots=True)
 class StrayDirectory(Fact):
     level = "warning"
     directory: str
@@ -25,7 +21,6 @@ class StrayDirectory(Fact):
         return f"set aside {self.directory}: its topic id {self.topic_id} is not in the metadata (deleted meanwhile?)"
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionFailed(Fact):
     level = "error"
     partition: str
@@ -35,7 +30,6 @@ class PartitionFailed(Fact):
         return f"{self.partition} is offline: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class DamagedCheckpoint(Fact):
     level = "warning"
     name: str
@@ -44,7 +38,6 @@ class DamagedCheckpoint(Fact):
         return f"{self.name} is damaged and not believed; more of the logs is checked than would have been needed"
 
 
-@dataclass(frozen=True, slots=True)
 class CompactionFailed(Fact):
     level = "error"
     partition: str
@@ -54,7 +47,6 @@ class CompactionFailed(Fact):
         return f"{self.partition} could not be compacted and is as it was: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class PartitionRevived(Fact):
     partition: str
     end_offset: int
@@ -63,7 +55,6 @@ class PartitionRevived(Fact):
         return f"{self.partition} is back, up to offset {self.end_offset}: there is room on the disk again"
 
 
-@dataclass(frozen=True, slots=True)
 class DirectoryStays(Fact):
     level = "error"
     directory: str
@@ -73,7 +64,6 @@ class DirectoryStays(Fact):
         return f"{self.directory} could not be set aside or removed, and is tried again later: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class RetentionFailed(Fact):
     level = "error"
     partition: str
@@ -83,7 +73,6 @@ class RetentionFailed(Fact):
         return f"{self.partition} could not be searched for old records, nothing was deleted: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class CheckpointFailed(Fact):
     level = "error"
     name: str
@@ -93,7 +82,6 @@ class CheckpointFailed(Fact):
         return f"{self.name} could not be written, and is tried again later: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class NotClosedCleanly(Fact):
     level = "error"
     reason: str
@@ -102,7 +90,6 @@ class NotClosedCleanly(Fact):
         return f"the next start has to recover the logs, because this end could not be noted: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class LogCut(Fact):
     level = "warning"
     partition: str
@@ -115,7 +102,6 @@ class LogCut(Fact):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class InSyncReplicasChanged(Fact):
     partition: str
     before: tuple[int, ...]

@@ -53,7 +53,6 @@ class Loaded:
     producers: ProducerStates = field(default_factory=ProducerStates)
 
 
-@dataclass(frozen=True, slots=True)
 class TailCut(Fact):
     level = "warning"
     directory: str
@@ -64,7 +63,6 @@ class TailCut(Fact):
         return f"{self.directory}: the log now ends at {self.end_offset}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class FlushedRecordsMissing(Fact):
     level = "error"
     directory: str

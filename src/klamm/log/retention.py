@@ -6,7 +6,6 @@ would be no smaller than `retention.bytes` without it. Even the active segment m
 place.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from klamm.facts import Fact
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from klamm.log.segment import Segment
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentDeleted(Fact):
     directory: str
     base_offset: int

@@ -6,8 +6,6 @@ made from, the first one first, and gives the new files their names. So `.cleane
 while the first of those segments is still there, and with it all of them, the old ones stay.
 """
 
-from dataclasses import dataclass
-
 from klamm.facts import Fact, Tell
 from klamm.log.files import Files
 from klamm.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, file_name, offset_of
@@ -18,7 +16,6 @@ from klamm.log.walking import Damaged, whole_batches
 _TEMPORARY = ".tmp"
 
 
-@dataclass(frozen=True, slots=True)
 class SwapCompleted(Fact):
     directory: str
     base_offset: int

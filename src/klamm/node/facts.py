@@ -1,11 +1,8 @@
 """What a node announces about itself and the requests it gets."""
 
-from dataclasses import dataclass
-
 from klamm.facts import Fact
 
 
-@dataclass(frozen=True, slots=True)
 class RequestNotUnderstood(Fact):
     level = "warning"
     peer: str
@@ -15,7 +12,6 @@ class RequestNotUnderstood(Fact):
         return f"closed the connection from {self.peer}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class AnswerNotUnderstood(Fact):
     level = "warning"
     node_id: int
@@ -25,7 +21,6 @@ class AnswerNotUnderstood(Fact):
         return f"closed the connection to node {self.node_id}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class Registered(Fact):
     broker_epoch: int
 
@@ -33,7 +28,6 @@ class Registered(Fact):
         return f"registered with the controller, broker epoch {self.broker_epoch}"
 
 
-@dataclass(frozen=True, slots=True)
 class RegistrationRefused(Fact):
     level = "error"
     reason: str
@@ -42,7 +36,6 @@ class RegistrationRefused(Fact):
         return f"the controller refuses this broker: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class Serving(Fact):
     broker_id: int
 
@@ -50,7 +43,6 @@ class Serving(Fact):
         return f"broker {self.broker_id} is counted on by the controller"
 
 
-@dataclass(frozen=True, slots=True)
 class ControllerChanged(Fact):
     node_id: int
     epoch: int
@@ -59,7 +51,6 @@ class ControllerChanged(Fact):
         return f"the controller is node {self.node_id}, epoch {self.epoch}"
 
 
-@dataclass(frozen=True, slots=True)
 class NodeGone(Fact):
     level = "warning"
     node_id: int
@@ -68,7 +59,6 @@ class NodeGone(Fact):
         return f"node {self.node_id} is gone: its connection broke, and nobody listens there any more"
 
 
-@dataclass(frozen=True, slots=True)
 class HandlerFailed(Fact):
     """A mistake of ours: a request that should have been answered was not. The traceback belongs in a bug report."""
 
@@ -81,7 +71,6 @@ class HandlerFailed(Fact):
         return f"could not handle {self.request} from {self.peer}; this is a bug in Klamm\n{self.traceback}"
 
 
-@dataclass(frozen=True, slots=True)
 class MetadataFailed(Fact):
     level = "error"
     reason: str
@@ -90,7 +79,6 @@ class MetadataFailed(Fact):
         return f"the metadata log is offline ({self.reason}): nothing can be created or altered until a restart"
 
 
-@dataclass(frozen=True, slots=True)
 class ChoreFailed(Fact):
     """Housekeeping met a disk that refused. It is tried again next time."""
 
@@ -101,7 +89,6 @@ class ChoreFailed(Fact):
         return f"housekeeping failed, and is tried again later: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class FlushFailed(Fact):
     level = "error"
     reason: str

@@ -1,12 +1,9 @@
 """What the quorum announces."""
 
-from dataclasses import dataclass
-
 from klamm.facts import Fact
 from klamm.ids import BrokerId, Epoch, Offset
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderElected(Fact):
     leader_id: BrokerId
     epoch: Epoch
@@ -16,7 +13,6 @@ class LeaderElected(Fact):
         return f"node {self.leader_id} leads the metadata quorum in epoch {self.epoch}, from offset {self.start_offset}"
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderFollowed(Fact):
     leader_id: BrokerId
     epoch: Epoch
@@ -25,7 +21,6 @@ class LeaderFollowed(Fact):
         return f"node {self.leader_id} leads the metadata quorum in epoch {self.epoch}, and this node follows it"
 
 
-@dataclass(frozen=True, slots=True)
 class ElectionBegun(Fact):
     epoch: Epoch
     reason: str
@@ -34,7 +29,6 @@ class ElectionBegun(Fact):
         return f"asking whether this node may lead the metadata quorum after epoch {self.epoch}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class LeaderResigned(Fact):
     level = "warning"
     epoch: Epoch
@@ -44,7 +38,6 @@ class LeaderResigned(Fact):
         return f"no longer leading the metadata quorum in epoch {self.epoch}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class VotersChanged(Fact):
     voters: tuple[BrokerId, ...]
     reason: str
@@ -53,7 +46,6 @@ class VotersChanged(Fact):
         return f"the voters of the metadata quorum are to be {', '.join(map(str, self.voters))}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotTaken(Fact):
     end_offset: Offset
     epoch: Epoch
@@ -63,7 +55,6 @@ class SnapshotTaken(Fact):
         return f"took a snapshot of the metadata below offset {self.end_offset}: {self.size_bytes} bytes"
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotFetched(Fact):
     end_offset: Offset
     epoch: Epoch
@@ -72,7 +63,6 @@ class SnapshotFetched(Fact):
         return f"fetched a snapshot of the metadata below offset {self.end_offset} from the leader"
 
 
-@dataclass(frozen=True, slots=True)
 class SnapshotUnreadable(Fact):
     level = "error"
     reason: str
@@ -81,7 +71,6 @@ class SnapshotUnreadable(Fact):
         return f"a snapshot of the metadata was left aside: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class QuorumDiskFailed(Fact):
     level = "error"
     reason: str

@@ -1,11 +1,8 @@
 """What the runtime announces about sockets and the process."""
 
-from dataclasses import dataclass
-
 from klamm.facts import Fact
 
 
-@dataclass(frozen=True, slots=True)
 class ConnectionRefused(Fact):
     """A connection over the limit (`max.connections`, `max.connections.per.ip`) was closed at once."""
 
@@ -17,7 +14,6 @@ class ConnectionRefused(Fact):
         return f"refused a connection from {self.ip}: over the limit, with {self.connections} connections open"
 
 
-@dataclass(frozen=True, slots=True)
 class AcceptFailed(Fact):
     level = "error"
     reason: str
@@ -26,7 +22,6 @@ class AcceptFailed(Fact):
         return f"cannot take connections at the moment: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class StrangeBytes(Fact):
     """Somebody sent what is not Kafka's protocol: a browser, a scanner, a broken client."""
 
@@ -38,7 +33,6 @@ class StrangeBytes(Fact):
         return f"closed the connection from {self.peer}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class ReplyLost(Fact):
     level = "error"
     peer: str
@@ -48,7 +42,6 @@ class ReplyLost(Fact):
         return f"closed the connection from {self.peer}, because what it asked for cannot be read: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
 class SettingWarning(Fact):
     level = "warning"
     text: str
@@ -57,7 +50,6 @@ class SettingWarning(Fact):
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
 class ListensWide(Fact):
     level = "warning"
     host: str
@@ -70,7 +62,6 @@ class ListensWide(Fact):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class Stopped(Fact):
     clean: bool
 

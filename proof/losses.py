@@ -8,8 +8,8 @@ or out of order where the producer is idempotent. With acks 0 and 1 the loss has
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -56,7 +56,8 @@ class _Topics:
     def __init__(self, cluster: Klamm, store: Store, failure: Failure, acks: str) -> None:
         self.cluster, self.store, self.failure, self.acks = cluster, store, failure, acks
         self.done = len(store.of("run", failure=failure.name, acks=acks))
-        self.topic, self.before = "", [[] for _ in range(failure.partitions)]
+        self.topic = ""
+        self.before: list[list[bytes]] = []
         self.random = Random(f"{failure.name} {acks} {self.done}")
 
     def run(self, count: int) -> None:
@@ -86,11 +87,13 @@ class _Topics:
             streams.append(Stream(servers, self.topic, partitions, name, acks, idempotent, PER_SECOND).start())
             return streams[-1]
 
-        with ExitStack() as stack:
-            first = another()
-            stack.callback(lambda: [stream.stop() for stream in streams])
+        first = another()
+        try:
             self.failure.happen(Run(self.cluster, self.topic, partition, self.random, first, another))
             heal_seconds = self._heal()
+        finally:
+            for stream in streams:
+                stream.stop()
         stored = self.cluster.stored(self.topic, self.failure.partitions)
         unchanged = all(continues(old, new) for old, new in zip(self.before, stored, strict=True))
         fresh = [new[len(old) :] for old, new in zip(self.before, stored, strict=True)]
@@ -105,7 +108,7 @@ class _Topics:
             run=number,
             **{**asdict(counts), "strange": strange},
             unchanged=unchanged,
-            errors=dict(sum((stream.errors for stream in streams), streams[0].errors.__class__())),
+            errors=dict(sum((stream.errors for stream in streams), Counter())),
             heal_seconds=round(heal_seconds, 3),
             seconds=round(time.monotonic() - began, 2),
         )

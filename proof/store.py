@@ -10,6 +10,7 @@ import platform
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of them does not exceed: with 100 values, p99 is the 99th."""
     ordered = sorted(values)
     assert ordered and 0 < share <= 1
-    return ordered[max(0, -(-int(share * 1000 * len(ordered)) // 1000) - 1)]
+    return ordered[ceil(round(share * len(ordered), 6)) - 1]
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -72,11 +73,14 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _read(path: Path) -> list[Line]:
-    """A last line that was cut off by a power failure is nobody's result."""
+    """A last line that was cut off is nobody's result: it is removed, so that the next one begins a line."""
     if not path.exists():
         return []
-    texts = path.read_text().splitlines()
-    return [json.loads(text) for text in texts if text.endswith("}")]
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        path.write_text(whole)
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def _circumstances() -> Line:

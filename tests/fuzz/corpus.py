@@ -231,5 +231,5 @@ MEANT: dict[str, Callable[[Corpus, Random], Any]] = {
     "key": _one_of("group", ""),
     "coordinator_keys": _one_of("group", ""),
     "rack_id": _one_of("", "R1"),
-    "cluster_id": _one_of(None, "x"),
+    "cluster_id": _one_of("", "x"),
 }

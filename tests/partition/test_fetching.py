@@ -118,6 +118,18 @@ def test_a_partition_in_error_steps_aside_and_the_others_go_on() -> None:
     assert indexes(asked(plan, 20)) == [0]
 
 
+def test_who_stood_aside_does_not_wait_with_the_fetch_that_waits() -> None:
+    """A new topic whose leader hears of it after its followers: they ask again in a moment, not after a long poll."""
+    plan = planned(Replica(index=0), Replica(index=1))
+    asked(plan)
+    answer(plan, fetched(1, error=ErrorCode.UNKNOWN_TOPIC_ID))
+    waiting = asked(plan)
+    assert indexes(waiting) == [] and plan.next_ask(0, 10, BEGINNING) is None
+    assert plan.next_deadline_ms == later(20).monotonic_ms
+    assert indexes(asked(plan, 20)) == [1] and len(plan.in_flight) == 2
+    assert plan.next_deadline_ms is None
+
+
 def test_the_pauses_after_errors_grow_up_to_the_setting() -> None:
     plan = planned(Replica())
     at, pauses = 0.0, []

@@ -6,10 +6,17 @@ from klamm.partition.progress import Progress
 ACTIVE = {0: 10, 1: 11, 2: 12, 3: 13}
 
 
-def follower(broker_id: int, end_offset: int, *, epoch: int | None = None, caught_up_ms: float = 100.0) -> Progress:
+def follower(
+    broker_id: int,
+    end_offset: int,
+    *,
+    epoch: int | None = None,
+    caught_up_ms: float = 100.0,
+    fetched_ms: float = 110.0,
+) -> Progress:
     progress = Progress(broker_id)
-    progress.end_offset = end_offset
-    progress.broker_epoch = 10 + broker_id if epoch is None else epoch
+    broker_epoch = 10 + broker_id if epoch is None else epoch
+    progress.fetched(end_offset, 0, broker_epoch, leader_end=end_offset + 1, now_ms=fetched_ms)
     progress.caught_up_ms = caught_up_ms
     return progress
 
@@ -28,6 +35,17 @@ def test_who_is_level_with_the_leader_stays_however_long_it_said_nothing() -> No
 
 def test_who_has_reached_the_watermark_and_the_epochs_start_joins() -> None:
     assert wanted((0,), follower(1, 10), follower(2, 9)) == {0, 1}
+
+
+def test_who_fell_silent_does_not_join_however_far_it_came() -> None:
+    """The watermark stands where it stood when they left: with too few in sync, nothing is committed."""
+    silent = [follower(broker_id, 10, caught_up_ms=80.0, fetched_ms=80.0) for broker_id in (1, 2)]
+    assert wanted((0,), *silent) == {0}
+    assert wanted((0,), silent[0], follower(2, 12)) == {0, 2}, "another one that is back does not bring it along"
+
+
+def test_who_is_silent_because_it_has_everything_joins() -> None:
+    assert wanted((0,), follower(1, 20, fetched_ms=-1e9)) == {0, 1}
 
 
 def test_one_wish_may_say_both() -> None:

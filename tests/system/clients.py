@@ -172,7 +172,7 @@ class Reader:
 
         def is_known() -> bool:
             try:
-                ends.append(self._consumer.get_watermark_offsets(self._place, timeout=5, cached=False)[1])
+                ends.append(self._consumer.get_watermark_offsets(self._place, timeout=1, cached=False)[1])
             except KafkaException:
                 return False
             return True

@@ -15,21 +15,22 @@ SAFE = {"min.insync.replicas": "2"}
 def test_s17_acks_0_loses_records_and_nobody_says_so(system: System, topic: str) -> None:
     """The leader stands still, and dies before it read what was sent to it."""
     system.eyes().create(topic, replicas=[1, 2, 4])
+    Writer(system.bootstrap, "all").write_safely(topic, "before")
     problems: list[KafkaError] = []
     writer = Writer(system.bootstrap, "0", error_cb=problems.append)
-    writer.write(topic, "before")
+    writer.write(topic, "connected")
     with Reader(system.bootstrap, topic) as reader:
-        assert reader.read(1) == ["before"]
+        assert reader.read(2) == ["before", "connected"]
         system.pause(1)
         doomed = writer.write(topic, *(f"doomed {number}" for number in range(10)))
         assert [fate.error for fate in doomed] == [None] * 10, "each of them is told to be delivered"
         assert problems == [], "and nothing else is heard"
         system.kill(1)
         system.wait_led(topic, {2, 4})
-        assert reader.end() == 1, "all ten are lost"
+        assert reader.end() == 2, "all ten are lost"
     system.start(1)
     system.wait_in_sync(topic, {1, 2, 4})
-    assert all_of(system.bootstrap, topic) == ["before"], "for good"
+    assert all_of(system.bootstrap, topic) == ["before", "connected"], "for good"
 
 
 def test_s18_acks_1_loses_what_the_followers_had_not_copied(system: System, topic: str) -> None:
@@ -44,7 +45,7 @@ def test_s18_acks_1_loses_what_the_followers_had_not_copied(system: System, topi
     system.kill(1)
     system.resume(2, 4)
     system.wait_led(topic, {2, 4})
-    (after,) = writer.write_safely(topic, "after")
+    (after,) = Writer(system.bootstrap, "all").write_safely(topic, "after")
     assert after <= 2, "another record has an offset that was promised"
     values = all_of(system.bootstrap, topic)
     assert values[0] == "before" and values[after] == "after"

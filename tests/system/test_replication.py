@@ -162,6 +162,21 @@ def test_s16_a_record_is_seen_when_every_in_sync_replica_has_it(system: System, 
         assert system.place(topic).in_sync == {1}
 
 
+def test_s14_who_stands_still_does_not_come_back_with_another(system: System, topic: str) -> None:
+    """Two followers left together. One returns; the other is still where the watermark is, and says nothing."""
+    system.eyes().create(topic, replicas=[1, 2, 4], config=SAFE)
+    Writer(system.bootstrap, "all").write_safely(topic, "before")
+    system.pause(2, 4)
+    Writer(system.bootstrap, "1").write_safely(topic, "meanwhile")
+    system.wait_in_sync(topic, {1})
+    system.resume(2)
+    seen = []
+    wait_until(lambda: seen.append(system.place(topic).in_sync) or 2 in seen[-1], "broker 2 is back")
+    assert seen[-1] == {1, 2}
+    assert Writer(system.bootstrap, "all").write_safely(topic, "after") == [2]
+    assert system.place(topic).in_sync == {1, 2}, "and nobody waited for broker 4"
+
+
 def test_s16_below_min_isr_nothing_is_committed_until_it_heals(system: System, topic: str) -> None:
     system.eyes().create(topic, replicas=[1, 2, 4], config=SAFE)
     Writer(system.bootstrap, "all").write_safely(topic, "committed")

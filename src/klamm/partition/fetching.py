@@ -181,10 +181,12 @@ class FetchPlan:
     def next_ask(self, broker_id: BrokerId, broker_epoch: int, now: Now) -> FetchAsk | None:
         """The fetch to send now, if there is one."""
         now_ms = now.monotonic_ms
-        if now_ms < self._resume_ms or (self.in_flight and not self._may_follow_on):
+        if now_ms < self._resume_ms:
             return None
         if self._next_due_ms is not None and self._next_due_ms <= now_ms:
             self._come_back([key for key, due_ms in self._aside.items() if due_ms <= now_ms])
+        if self.in_flight and not self._may_follow_on:
+            return None
         if len(self._followed) == len(self._aside) or self.waits_for_disk:
             return None
         if self._session_epoch == FIRST_EPOCH:
@@ -214,7 +216,11 @@ class FetchPlan:
     @property
     def _may_follow_on(self) -> bool:
         """Whether a second fetch may be sent after the one that waits: somebody new would wait with it for nothing."""
-        return bool(self._new) and len(self.in_flight) == 1 and self._session_epoch != FIRST_EPOCH
+        return bool(self._new) and self._has_room_for_another
+
+    @property
+    def _has_room_for_another(self) -> bool:
+        return len(self.in_flight) == 1 and self._session_epoch != FIRST_EPOCH
 
     @property
     def waits_for_disk(self) -> bool:
@@ -230,9 +236,9 @@ class FetchPlan:
     @property
     def next_deadline_ms(self) -> float | None:
         """When there may be something to ask for, if nothing else happens."""
-        if self.in_flight or not self._followed or self.waits_for_disk:
+        if not self._followed or self.waits_for_disk or (self.in_flight and not self._has_room_for_another):
             return None
-        if len(self._followed) > len(self._aside):
+        if not self.in_flight and len(self._followed) > len(self._aside):
             return self._resume_ms
         due_ms = self._next_due_ms
         return due_ms if due_ms is None else max(due_ms, self._resume_ms)

@@ -7,7 +7,8 @@ the next leader (KIP-497).
 
 A follower joins when it has reached the watermark and the start of the leader's epoch; below that start there may be
 committed records of an earlier leader that this watermark does not know of yet. It leaves when it has not caught up for
-`replica.lag.time.max.ms`. Only an active broker joins, and only in the life in which it fetched.
+`replica.lag.time.max.ms`. Only an active broker joins, only in the life in which it fetched, and only while it fetches:
+below `min.insync.replicas` the watermark stands still, and a follower that left because it fell silent is still at it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -84,6 +85,10 @@ def wished(
         if follower.broker_id in wanted:
             if not follower.is_caught_up(leader_end, now_ms, max_lag_ms):
                 wanted.discard(follower.broker_id)
-        elif follower.end_offset >= joins_at and is_eligible(follower, active):
+        elif (
+            follower.end_offset >= joins_at
+            and follower.is_heard(leader_end, now_ms, max_lag_ms)
+            and is_eligible(follower, active)
+        ):
             wanted.add(follower.broker_id)
     return wanted

@@ -145,12 +145,10 @@ class Leader:
         """Whether somebody fell behind, or may join."""
         if self.pending is not None:
             return not self._is_asked
+        max_lag_ms = self._surroundings.max_lag_ms
         return self.recovering or any(
-            (
-                follower.broker_id in self.committed
-                and not follower.is_caught_up(end, now_ms, self._surroundings.max_lag_ms)
-            )
-            or self._could_join(follower, high_watermark)
+            (follower.broker_id in self.committed and not follower.is_caught_up(end, now_ms, max_lag_ms))
+            or (self._could_join(follower, high_watermark) and follower.is_heard(end, now_ms, max_lag_ms))
             for follower in self.followers.values()
         )
 

@@ -60,5 +60,10 @@ class Progress:
     def is_caught_up(self, leader_end: Offset, now_ms: float, max_lag_ms: float) -> bool:
         return self.end_offset >= leader_end or now_ms - self.caught_up_ms <= max_lag_ms
 
+    def is_heard(self, leader_end: Offset, now_ms: float, max_lag_ms: float) -> bool:
+        """Whether it goes on asking, or has no reason to. What one that fell silent once held says nothing of what it
+        will do; to wait for it would be in vain."""
+        return self.end_offset >= leader_end or now_ms - self._fetched_ms <= max_lag_ms
+
     def __repr__(self) -> str:
         return f"<follower {self.broker_id} at {self.end_offset} caught_up_ms={self.caught_up_ms:.0f}>"

@@ -68,7 +68,7 @@ def test_S11_topics_tool_tells_which_partitions_are_in_need(admin: Admin, cluste
     assert [_partitions(admin, three, need) for need in needs] == [[], [], []]
 
 
-def test_S8_the_cluster_places_what_nobody_placed(admin: Admin, topic: str) -> None:
+def test_S9_the_cluster_places_what_nobody_placed(admin: Admin, topic: str) -> None:
     """Three partitions with three replicas, as the cluster's defaults say: everybody leads one and follows two."""
     admin.topics("--create", "--topic", topic).checked()
     wait_until(lambda: len(admin.described(topic)) == 3, "it is seen")
@@ -105,7 +105,7 @@ def test_configs_of_one_broker_and_of_all(admin: Admin) -> None:
     wait_until(lambda: "70000" not in admin.configs("--describe", *brokers).checked(), "they are gone")
 
 
-def test_S11_offsets_and_sizes_are_those_of_every_broker(
+def test_S13_offsets_and_sizes_are_those_of_every_broker(
     admin: Admin, cluster: Cluster, topic: str, java: JavaClient
 ) -> None:
     admin.create(topic, "0:1,1:2,2:0")

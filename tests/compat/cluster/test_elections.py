@@ -12,7 +12,7 @@ from tests.harness.workload import FIRST_TIMESTAMP_MS, Sent
 TEN_RECORDS = [Sent(0, None, b"%d" % number, (), FIRST_TIMESTAMP_MS) for number in range(10)]
 
 
-def test_preferred_leaders_return_when_they_are_told_to(
+def test_S22_preferred_leaders_return_when_they_are_told_to(
     admin: Admin, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     """One partition, a list of partitions in a file, and all that there are."""
@@ -49,7 +49,7 @@ def test_preferred_leaders_return_when_they_are_told_to(
     assert admin.leaders(topic) == ["0", "1", "1", "2"]
 
 
-def test_S20_an_unclean_leader_is_elected_only_by_hand(
+def test_an_unclean_leader_is_elected_only_by_hand(
     admin: Admin, cluster: Cluster, topic: str, java: JavaClient
 ) -> None:
     """Broker 2 missed the records of broker 1, which is gone: whoever elects 2 loses them, and is told so by nobody."""
@@ -80,7 +80,7 @@ def test_S20_an_unclean_leader_is_elected_only_by_hand(
     assert [record.value for record in held] == [b"0", b"1", b"2"], "the former leader gave up what only it had"
 
 
-def test_S16_the_former_leader_returns_with_its_records(
+def test_the_former_leader_returns_with_its_records(
     admin: Admin, cluster: Cluster, topic: str, java: JavaClient
 ) -> None:
     """The same loss, and nobody loses patience."""

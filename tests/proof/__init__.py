@@ -1,0 +1,1 @@
+"""The proofs' own checkers have to see what is wrong."""

@@ -8,7 +8,7 @@ JARS := .jars/kafka
 .PHONY: help demo install compiled check test compat jars kcat bench bench-partitions crash fuzz clean
 
 help:
-	@echo "make demo              a broker, a client, a kill -9, and the reckoning"
+	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
 	@echo "make test              lint, types and tests (Python and PyPI only)"
 	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
 	@echo "make check             ruff, mypy, the shape of the tree"
@@ -53,7 +53,7 @@ kcat:
 	@command -v kcat >/dev/null || (echo "Installing kcat …" && apt-get -qq update && apt-get -qq install -y kcat >/dev/null)
 
 demo: install compiled
-	$(BIN)/python examples/one_broker.py
+	$(BIN)/python examples/three_brokers.py
 
 bench: install compiled jars
 	$(BIN)/python -m bench run --rounds 5

@@ -110,12 +110,16 @@ class System:
         return set.intersection(*(self.eyes(broker).brokers() for broker in self.running()))
 
     def wait_places(self, topic: str, holds: Callable[[Place], bool], what: str, within_seconds: float) -> float:
+        """Until this holds of every partition of a topic, as every broker sees it that runs; how long that took."""
         began = time.monotonic()
         seen: list[Iterable[Place]] = [[]]
 
         def is_so() -> bool:
-            seen[0] = self.eyes().places(topic)
-            return all(map(holds, seen[0]))
+            for broker in self.running():
+                seen[0] = self.eyes(broker).places(topic)
+                if not all(map(holds, seen[0])):
+                    return False
+            return True
 
         try:
             wait_until(is_so, what, within_seconds)

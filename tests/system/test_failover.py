@@ -5,7 +5,7 @@ import asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from tests.system.clients import Reader, Writer, all_of
+from tests.system.clients import Place, Reader, Writer, all_of
 from tests.system.running import System
 
 SAFE = {"min.insync.replicas": "2"}
@@ -21,8 +21,8 @@ def test_s21_broker_1_dies_and_the_follower_on_broker_2_leads(system: System, to
         system.kill(1)
         writer.write_safely(topic, "after")
         assert reader.read(1) == ["after"]
-    place = system.place(topic)
-    assert place.leader == 2 and place.in_sync == {2} and place.replicas == (1, 2)
+    system.wait_in_sync(topic, {2})
+    assert system.place(topic) == Place(leader=2, replicas=(1, 2), in_sync=frozenset({2}))
 
 
 def test_s21_kafka_python_goes_on(system: System, topic: str) -> None:

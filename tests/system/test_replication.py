@@ -139,7 +139,7 @@ def test_s15_both_followers_pause_and_records_flow_meanwhile(system: System, top
     writer = Writer(system.bootstrap, "all", enable_idempotence=True)
     offsets = writer.write_safely(topic, *(f"{number:01000}" for number in range(3000)))
     assert offsets == list(range(3000))
-    assert system.place(topic, 0).in_sync == {1}
+    system.wait_in_sync(topic, {1})
     system.resume(2, 4)
     system.wait_in_sync(topic, {1, 2, 4})
     assert system.segments(1, topic) == system.segments(2, topic) == system.segments(4, topic)
@@ -159,7 +159,7 @@ def test_s16_a_record_is_seen_when_every_in_sync_replica_has_it(system: System, 
             assert ends == [1] and seen == [], "both followers are still in sync, and have it not"
         seen += reader.read(1 - len(seen))
         assert time.monotonic() - began > LAG_SECONDS / 2 and seen == ["uncommitted"]
-        assert system.place(topic).in_sync == {1}
+        system.wait_in_sync(topic, {1})
 
 
 def test_s14_who_stands_still_does_not_come_back_with_another(system: System, topic: str) -> None:

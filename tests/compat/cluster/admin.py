@@ -1,4 +1,7 @@
-"""Kafka's tools bound to a cluster, and what they print read back into values."""
+"""Kafka's tools bound to a cluster, and what they print read back into values.
+
+A tool asks any broker. What one has answered another may learn a moment later, so tests wait for what they expect.
+"""
 
 import json
 import re
@@ -58,9 +61,6 @@ class Admin:
 
     def wait_leaders(self, topic: str, *leaders: str) -> None:
         wait_until(lambda: [each.leader for each in self.described(topic)] == list(leaders), f"{leaders} lead")
-
-    def leaders(self, topic: str) -> list[str]:
-        return [each.leader for each in self.described(topic)]
 
     def sizes(self, topic: str) -> dict[int, dict[int, int]]:
         """Of each broker that holds some of it, the bytes of its partitions."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.compat.cluster.admin import NOBODY, Admin
 from tests.compat.cluster.clusters import Cluster
 from tests.compat.java_client import JavaClient
+from tests.harness.waiting import wait_until
 from tests.harness.workload import FIRST_TIMESTAMP_MS, Sent
 
 TEN_RECORDS = [Sent(0, None, b"%d" % number, (), FIRST_TIMESTAMP_MS) for number in range(10)]
@@ -21,14 +22,14 @@ def test_S22_preferred_leaders_return_when_they_are_told_to(
     admin.wait_leaders(topic, "0", "2", "0", "2")
     cluster.start(1)
     admin.wait_in_sync(topic, {0, 1}, {1, 2}, {0, 1}, {0, 2})
-    assert admin.leaders(topic) == ["0", "2", "0", "2"], "nobody moves by itself"
+    admin.wait_leaders(topic, "0", "2", "0", "2")  # Nobody moves by itself.
 
     refused = admin.elect("preferred", "--topic", f"{topic}-not", "--partition", "0")
     assert refused.code == 1 and "UnknownTopicOrPartitionException" in refused.out
 
     assert "Valid replica already elected" in admin.elect("preferred", "--topic", topic, "--partition", "3").checked()
     assert "Successfully completed" in admin.elect("preferred", "--topic", topic, "--partition", "1").checked()
-    assert admin.leaders(topic) == ["0", "1", "0", "2"]
+    admin.wait_leaders(topic, "0", "1", "0", "2")
 
     plan = tmp_path / "plan.json"
     wanted = [{"topic": topic, "partition": number} for number in range(4)]
@@ -39,14 +40,14 @@ def test_S22_preferred_leaders_return_when_they_are_told_to(
         and f"Successfully completed leader election (PREFERRED) for partitions {topic}-2\n" in mixed.out
     )
     assert f"Error completing leader election (PREFERRED) for partition: {topic}-not-0" in mixed.out
-    assert admin.leaders(topic) == ["0", "1", "1", "2"]
+    admin.wait_leaders(topic, "0", "1", "1", "2")
 
     cluster.stop(2)
     admin.wait_leaders(topic, "0", "1", "1", "0")
     cluster.start(2)
     admin.wait_in_sync(topic, {0, 1}, {1, 2}, {0, 1}, {0, 2})
     assert f"{topic}-3" in admin.elect("preferred", "--all-topic-partitions").checked()
-    assert admin.leaders(topic) == ["0", "1", "1", "2"]
+    admin.wait_leaders(topic, "0", "1", "1", "2")
 
 
 def test_an_unclean_leader_is_elected_only_by_hand(
@@ -67,7 +68,7 @@ def test_an_unclean_leader_is_elected_only_by_hand(
 
     assert "Successfully completed" in admin.elect("unclean", "--topic", topic, "--partition", "0").checked()
     admin.wait_leaders(topic, "2")
-    assert admin.described(topic, "--unavailable-partitions") == []
+    wait_until(lambda: admin.described(topic, "--unavailable-partitions") == [], "it is available to every broker")
     assert admin.offsets(topic) == f"{topic}:0:0"
     assert admin.elect("unclean", "--all-topic-partitions").checked().strip() == "", "there is nothing else to elect"
 

@@ -14,7 +14,7 @@ from tests.compat.java_tools import JavaTools
 from tests.harness.kafka_node import JVM, jar_directory
 from tests.harness.waiting import wait_until
 
-TOPICS = [f"topic-{number:02}" for number in range(12)]
+TOPICS = [f"topic-{number:02}" for number in range(24)]
 EARLY = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
 
 
@@ -52,13 +52,16 @@ def test_metadata_shell_walks_through_a_snapshot(snapping: Cluster, tmp_path: Pa
     copied.parent.mkdir()
     shutil.copy(_snapshot(snapping, 0), copied)
     shell = [*JVM, "-cp", f"{jar_directory()}/*", "org.apache.kafka.shell.MetadataShell", "--snapshot", str(copied)]
-    ran = subprocess.run([*shell, "tree", "/image"], capture_output=True, text=True, timeout=60)
-    assert ran.returncode == 0, ran.stderr
-    for number in snapping.brokers:
-        assert f"BrokerRegistration(id={number}, " in ran.stdout
-    for topic in TOPICS[:4]:
-        assert f"    {topic}:\n" in ran.stdout
-    assert "leaderRecoveryState=RECOVERED" in ran.stdout
+    wanted = [f"BrokerRegistration(id={number}, " for number in snapping.brokers]
+    wanted += [*(f"    {topic}:\n" for topic in TOPICS[:4]), "leaderRecoveryState=RECOVERED"]
+
+    def shows_everything() -> bool:
+        ran = subprocess.run([*shell, "tree", "/image"], capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0, ran.stderr
+        return all(part in ran.stdout for part in wanted)
+
+    # More than once: now and then it answers before it has read the file.
+    wait_until(shows_everything, f"the shell shows {wanted}")
 
 
 def _snapshot(cluster: Cluster, broker_id: int) -> Path:

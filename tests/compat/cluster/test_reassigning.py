@@ -52,7 +52,7 @@ def test_a_plan_is_generated_executed_and_verified(
     _wait_completed(admin, ["--reassignment-json-file", str(file)])
     assert "No partition reassignments found." in admin.reassign("--list").checked()
     wanted = [part["replicas"] for part in json.loads(proposed)["partitions"]]
-    assert [each.replicas for each in admin.described(topic)] == wanted
+    wait_until(lambda: [each.replicas for each in admin.described(topic)] == wanted, "every broker tells it so")
     wait_until(lambda: 0 not in admin.sizes(topic), "broker 0 gave its replicas away")
     assert len(java.consume(cluster.bootstrap, topic, [0])[0]) == 50
 
@@ -67,7 +67,7 @@ def test_replicas_are_added_and_taken_away(admin: Admin, topic: str, plan: Plan)
         (now,) = admin.described(topic)
         assert now.replicas == replicas and int(now.leader) in replicas
     admin.elect("preferred", "--topic", topic, "--partition", "0").checked()
-    assert admin.leaders(topic) == ["0"]
+    admin.wait_leaders(topic, "0")
 
 
 def test_a_throttled_move_is_listed_and_cancelled(

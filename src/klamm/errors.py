@@ -148,6 +148,14 @@ class ErrorCode(IntEnum):
 LONGEST_MESSAGE = 1_000
 
 
+def error_code(number: int) -> ErrorCode:
+    """What another node said; a code that is not known here (it may be newer than we are) is an unknown error."""
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 class KafkaError(Exception):
     """A wish that cannot be granted, with the code the client understands and a message people understand."""
 

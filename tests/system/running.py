@@ -43,12 +43,14 @@ class System:
     # What is done to nodes.
 
     def kill(self, *nodes: int) -> None:
+        self._eyes.clear()  # A client whose broker dies goes to another, which may be the next to stand still.
         self._local.kill(nodes)
 
     def start(self, *nodes: int) -> None:
         assert self._local.start(nodes), "they serve clients"
 
     def pause(self, *nodes: int) -> None:
+        self._eyes.clear()
         self._local.pause(nodes)
 
     def resume(self, *nodes: int) -> None:

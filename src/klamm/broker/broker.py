@@ -59,6 +59,8 @@ class Broker:
         self.absent = Absent()
         self.fetch_max_bytes = config.integer("fetch.max.bytes")
         self.housekeeping = Housekeeping(self, tell)
+        self.epoch: int | None = None
+        """What the controller gave to this life of ours."""
         self.is_open = False
         self.controller: Controller | None = None
         """The active controller, if it is this node."""

@@ -133,6 +133,9 @@ class Checkpoints:
 
     def _write(self, file: str, offsets: dict[TopicPartition, Offset], *, durable: bool) -> None:
         before = self._written.setdefault(file, {})
+        if not self._broker.is_open:
+            # Which logs are ours is not known yet: what earlier lives noted of them holds.
+            offsets = before | offsets
         for partition in self._broker.partitions:
             # Of a log that could not be opened we know no more than earlier lives did.
             if partition.failure and not partition.log.segments.all and partition.topic_partition in before:

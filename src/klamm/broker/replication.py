@@ -282,5 +282,8 @@ class Replication:
             self._next_look_ms = now.monotonic_ms
 
     def _broker_epoch(self) -> int:
+        """Ours, if the image speaks of this life of ours and not of another one."""
         registered = self._broker.image.brokers.get(self._me)
-        return NO_BROKER_EPOCH if registered is None else registered.epoch
+        if registered is None or self._broker.epoch not in (None, registered.epoch):
+            return NO_BROKER_EPOCH
+        return registered.epoch

@@ -113,6 +113,10 @@ class Controller:
         """There is evidence that its process is dead: its connections closed, and nobody listens there any more."""
         return Decision(None, self._brokers.evidently_gone(self._state, broker_id, now))
 
+    def look_again(self, now: Now) -> None:
+        """What was decided on a tick could not be written: whoever was to be fenced is looked at again soon."""
+        self._sessions.look_again((each.broker_id for each in self.image.brokers.values() if not each.fenced), now)
+
     def unregister_broker(self, broker_id: BrokerId) -> Decision[MetadataRecord, None]:
         return Decision(None, self._brokers.unregister(self._state, broker_id))
 

@@ -8,6 +8,7 @@ heartbeats wait in its sockets. Fencing everybody for its own sleep would be the
 much later than it meant to, those sessions last a little longer, once.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from klamm.config import BrokerConfig
@@ -64,6 +65,14 @@ class Sessions:
             del self._contacts[broker]
         self.next_deadline_ms = min((contact.ends_ms for contact in self._contacts.values()), default=None)
         return ended
+
+    def look_again(self, brokers: Iterable[BrokerId], now: Now) -> None:
+        """Those of these that were taken for dead, without consequence, are so again in a heartbeat."""
+        for broker in brokers:
+            if broker not in self._contacts:
+                ends_ms = now.monotonic_ms + self.heartbeat_ms
+                self._contacts[broker] = _Contact(ends_ms, was_prolonged=True)
+                self.next_deadline_ms = min(ends_ms, self.next_deadline_ms or ends_ms)
 
     def _prolong(self, broker: BrokerId, now: Now) -> bool:
         contact = self._contacts[broker]

@@ -34,7 +34,6 @@ READ_COMMITTED = 1
 def handle(request: FetchRequest, call: Call) -> Answer:
     of_the_quorum = quorum_fetch.answer(request, call)
     if of_the_quorum is not None:
-        call.broker.quorum_touched = True
         return of_the_quorum
     try:
         fetch = _understood(request, call)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from klamm.broker.broker import Broker
 from klamm.broker.replication import IsrAsk
-from klamm.errors import ErrorCode
+from klamm.errors import ErrorCode, error_code
 from klamm.ids import Now, Uuid
 from klamm.partition.fetching import FetchAsk, Fetched
 from klamm.partition.isr import IsrOutcome
@@ -66,7 +66,7 @@ def fetch_request(ask: FetchAsk) -> FetchRequest:
 
 def take_fetch_response(ask: FetchAsk, response: FetchResponse, broker: Broker, now: Now) -> None:
     """Append what a leader sent. Views of records are used before this returns."""
-    error = ErrorCode(response.error_code)
+    error = error_code(response.error_code)
     broker.replication.fetched(ask, response.session_id, error, _fetched(response), now)
 
 
@@ -76,7 +76,7 @@ def _fetched(response: FetchResponse) -> Iterator[Fetched]:
             yield Fetched(
                 topic_id=topic.topic_id,
                 index=data.partition_index,
-                error=ErrorCode(data.error_code) if data.error_code else ErrorCode.NONE,
+                error=error_code(data.error_code) if data.error_code else ErrorCode.NONE,
                 high_watermark=data.high_watermark,
                 start_offset=data.log_start_offset,
                 records=NOTHING if data.records is None else data.records,
@@ -109,7 +109,7 @@ def take_alter_partition_response(ask: IsrAsk, response: AlterPartitionResponse,
         IsrOutcome(
             topic_id=topic.topic_id,
             index=data.partition_index,
-            error=ErrorCode(data.error_code),
+            error=error_code(data.error_code),
             leader_epoch=data.leader_epoch,
             partition_epoch=data.partition_epoch,
             isr=tuple(data.isr),

@@ -21,13 +21,13 @@ from klamm.handlers.replica_messages import (
     take_alter_partition_response,
     take_fetch_response,
 )
-from klamm.ids import BrokerId, Now, drawn_uuid
+from klamm.ids import NO_BROKER, BrokerId, Now, drawn_uuid
 from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
 from klamm.node.dispatch import Dispatch
 from klamm.node.effects import Effect, Stop
 from klamm.node.errands import Errands
-from klamm.node.facts import ControllerChanged, NodeGone
+from klamm.node.facts import ControllerChanged, NodeGone, Replaced
 from klamm.node.forwarding import Forwarding
 from klamm.node.identity import Identity
 from klamm.node.membership import Membership
@@ -45,6 +45,7 @@ GOODBYE_MS = 100.0
 """So long may the others take to hear that the quorum's leader stops."""
 
 ALTER_PARTITION_MS = 5_000.0
+OF_THE_CONTROLLER = (Purpose.MEMBERSHIP, Purpose.IN_SYNC, Purpose.FORWARD)
 
 
 class Leaving(IntEnum):
@@ -73,9 +74,12 @@ class Cluster:
         self.peers.suspects = broker.absent.suspects
         broker.errands = Errands(broker, self.peers, controller)
         self.metadata.on_controller_changed = self._controller_changed
-        self.metadata.on_followed = self.membership.followed
+        self.metadata.on_followed = self._followed
         self._clean = False
+        self._previous_epoch = -1
+        self._is_replaced = False
         self._is_broker = broker.config.is_broker
+        self._controller_id = NO_BROKER
         self._leaving = Leaving.NOT
         self._leave_by_ms: float | None = None
         self._acted = True
@@ -84,6 +88,7 @@ class Cluster:
 
     def start(self, identity: Identity, endpoint: Endpoint, previous_broker_epoch: int, now: Now) -> None:
         self._clean = previous_broker_epoch >= 0
+        self._previous_epoch = previous_broker_epoch
         self.metadata.start(identity, self._voters(endpoint), clean=self._clean, now=now)
         if self._is_broker:
             self.membership.start(identity, endpoint, drawn_uuid(self._random), previous_broker_epoch, now)
@@ -99,9 +104,13 @@ class Cluster:
         return self.membership.is_serving or not self._is_broker
 
     def note_clean_shutdown(self) -> bool:
-        return (
-            not self._is_broker or self.membership.epoch < 0 or self._broker.note_clean_shutdown(self.membership.epoch)
-        )
+        """Whether there is nothing to recover, and that was put down. A life that opened nothing ends as it began."""
+        if not self._is_broker:
+            return True
+        if self._is_replaced:
+            return False
+        epoch = max(self.membership.epoch, self._previous_epoch)
+        return (self._broker.is_open or self._clean) and self._broker.note_clean_shutdown(epoch)
 
     # What happens.
 
@@ -158,6 +167,8 @@ class Cluster:
             self._acted = True
         if self.membership.may_stop and self._leaving is Leaving.HANDING_OVER:
             self._leave(now)
+        if self._leaving < Leaving.DONE and (self.metadata.has_ended or self._is_replaced):
+            self._leaving = Leaving.DONE
 
     def take_effects(self) -> list[Effect]:
         self.has_effects = False
@@ -244,11 +255,21 @@ class Cluster:
 
     def _controller_changed(self, now: Now) -> None:
         quorum = self._broker.quorum
+        if self._controller_id not in (NO_BROKER, quorum.leader_id):
+            # It may hang, and keep what was asked of it for as long as it likes.
+            self.peers.give_up(self._controller_id, OF_THE_CONTROLLER, now)
+        self._controller_id = quorum.leader_id
         if self.metadata.controller_peer() is not None:
             self._tell(ControllerChanged(quorum.leader_id, quorum.epoch))
         self.membership.controller_changed(now)
         self.forwarding.controller_changed(now)
         self.forwarding.tick(now)
+
+    def _followed(self, now: Now) -> None:
+        if self._is_broker and not self._is_replaced and self.membership.is_replaced:
+            self._is_replaced = True
+            self._tell(Replaced(self._broker.node_id))
+        self.membership.followed(now)
 
     def _open_when_caught_up(self, now: Now) -> None:
         """The logs are opened once the image says for certain which of them are ours."""

@@ -50,6 +50,9 @@ OF_THE_QUORUM = frozenset(
 )
 """After these the quorum may have something to say. (A Fetch of the metadata log says so itself.)"""
 
+FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81})
+"""The APIs whose handlers may say `Elsewhere`. Nothing else is taken out of an Envelope."""
+
 FORWARDING_MS = 30_000.0
 """How long a request is passed on that does not say how long its client waits."""
 
@@ -170,27 +173,38 @@ class Dispatch:
             frame = memoryview(envelope.request_data)
             header, position = read_request_header(frame)
             api, version = API_BY_KEY[header.api_key], header.api_version
-            if header.api_key not in TABLE or not api.serves(version):
+            if header.api_key not in FORWARDABLE or not api.serves(version):
                 raise UnsupportedVersion(header)
             request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
         except (UnsupportedVersion, Malformed, KeyError):
             send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST), now)
             return
 
-        def wrapped(response: object) -> ForwardedResponse:
-            pieces = encoded_response(api, version, header.correlation_id, response)
+        def wrapped(give: Callable[[], object]) -> ForwardedResponse:
+            try:
+                pieces = encoded_response(api, version, header.correlation_id, give())
+            except AssertionError:
+                raise
+            except Exception:
+                self._failed(peer, api.key, version)
+                return ForwardedResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
             data = b"".join(map(bytes, pieces))[4:]
             return ForwardedResponse(response_data=data, metadata_offset=self._broker.image.offset)
 
         call = Call(self._broker, version, header.client_id, connection, peer, now)
         answer = self._handled(api.key, version, request, call)
         if isinstance(answer, Reply):
-            send(wrapped(answer.response), now)
+            reply = answer
+            send(wrapped(lambda: reply.response), now)
         elif isinstance(answer, Later):
             later = answer
 
             def deliver(now: Now, in_time: bool) -> None:
-                send(wrapped(later.then(now, in_time)), now)
+                if not in_time and self._broker.controller is None:
+                    # We are no longer who it was for: the broker that passed it on tries the next one.
+                    send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
+                else:
+                    send(wrapped(lambda: later.then(now, in_time)), now)
 
             self._broker.waiting.add(Waiter(later, connection, deliver), later.deadline_ms)
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from klamm.broker.broker import Broker
-from klamm.errors import ErrorCode
+from klamm.errors import ErrorCode, error_code
 from klamm.ids import Now
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.wire.apis import ALLOCATE_PRODUCER_IDS, CREATE_TOPICS
@@ -27,12 +27,11 @@ class Errands:
 
     def take_producer_ids(self, now: Now) -> None:
         broker, controller = self._broker, self._controller()
-        known = broker.image.brokers.get(broker.node_id)
-        if controller is None or known is None:
+        if controller is None or broker.epoch is None:
             broker.producer_ids.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             broker.waiting.changed(broker.producer_ids)
             return
-        request = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=known.epoch)
+        request = AllocateProducerIdsRequest(broker_id=broker.node_id, broker_epoch=broker.epoch)
         self._peers.ask(controller, Purpose.FORWARD, ALLOCATE_PRODUCER_IDS, 0, request, TIMEOUT_MS, self._granted, now)
 
     def _granted(self, answer: object, now: Now) -> None:
@@ -40,7 +39,7 @@ class Errands:
         if not isinstance(answer, AllocateProducerIdsResponse) or answer.error_code in PASSING:
             ids.refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         elif answer.error_code:
-            ids.refuse(ErrorCode(answer.error_code))
+            ids.refuse(error_code(answer.error_code))
         else:
             ids.grant(range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len))
         self._broker.waiting.changed(ids)
@@ -60,7 +59,7 @@ class Errands:
             self._creating.difference_update(wanted)
             if isinstance(answer, CreateTopicsResponse):
                 for result in answer.topics:
-                    self._broker.note_creation(result.name, ErrorCode(result.error_code))
+                    self._broker.note_creation(result.name, error_code(result.error_code))
 
         request = CreateTopicsRequest(topics=topics, timeout_ms=int(TIMEOUT_MS))
         self._peers.ask(controller, Purpose.FORWARD, CREATE_TOPICS, 7, request, TIMEOUT_MS, then, now)

@@ -43,6 +43,14 @@ class Serving(Fact):
         return f"broker {self.broker_id} is counted on by the controller"
 
 
+class Replaced(Fact):
+    level = "error"
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"another process has registered as broker {self.broker_id}; this one ends"
+
+
 class ControllerChanged(Fact):
     node_id: int
     epoch: int
@@ -77,6 +85,16 @@ class MetadataFailed(Fact):
 
     def __str__(self) -> str:
         return f"the metadata log is offline ({self.reason}): nothing can be created or altered until a restart"
+
+
+class NotDecided(Fact):
+    """Something that nobody asked for, as fencing a broker that is silent. It is tried again."""
+
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the metadata log takes no records for now, what had to be decided waits: {self.reason}"
 
 
 class ChoreFailed(Fact):

@@ -18,6 +18,9 @@ from klamm.wire.forwarded import ForwardedResponse
 from klamm.wire.messages.envelope import EnvelopeRequest
 
 RETRY_MS = 30.0
+GRACE_MS = 500.0
+"""The controller knows as well how long the client waits, and says in the client's words when it was too long."""
+
 ANONYMOUS = b"\0\0\x05User\x0aANONYMOUS\0\0"
 """Kafka's DefaultPrincipalData, version 0: type, name, and that it is not an authenticated token."""
 
@@ -97,8 +100,9 @@ class Forwarding:
             else:
                 self._deliver(forwarded, answer.response_data, answer.metadata_offset)
 
+        patience_ms = left_ms + GRACE_MS
         self._peers.ask(
-            controller, Purpose.FORWARD, ENVELOPE, 0, forwarded.request, left_ms, then, now, ForwardedResponse
+            controller, Purpose.FORWARD, ENVELOPE, 0, forwarded.request, patience_ms, then, now, ForwardedResponse
         )
 
     def _again(self, forwarded: _Forwarded, now: Now) -> None:

@@ -29,10 +29,14 @@ def common_cluster_id(voters: Iterable[tuple[int, str, int]]) -> str:
     return uuid_text(Uuid(sha256(text.encode()).digest()[:16]))
 
 
-def identity_of(files: Files, node_id: BrokerId, random: Random, cluster_id: str | None = None) -> Identity:
-    """What the directory says it is. A new directory becomes the given cluster's, or a new one's."""
+def identity_of(
+    files: Files, node_id: BrokerId, random: Random, cluster_id: str | None = None, otherwise: str | None = None
+) -> Identity:
+    """What the directory says it is. A new directory becomes the given cluster's, the one it is `otherwise`, or a new
+    one's. Only what somebody gave is held against an old one: the quorum's addresses may have changed since."""
     if not files.exists(checkpoint.META_PROPERTIES):
-        identity = Identity(cluster_id or uuid_text(drawn_uuid(random)), drawn_uuid(random), is_new=True)
+        cluster_id = cluster_id or otherwise or uuid_text(drawn_uuid(random))
+        identity = Identity(cluster_id, drawn_uuid(random), is_new=True)
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity

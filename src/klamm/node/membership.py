@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from klamm.broker.broker import Broker
 from klamm.controller import features
-from klamm.errors import ErrorCode
+from klamm.errors import ErrorCode, error_code
 from klamm.facts import Tell
 from klamm.ids import Now, Uuid
 from klamm.metadata.image import Endpoint
@@ -48,6 +48,8 @@ class Membership:
         self._patience_ms = float(broker.config.integer("broker.session.timeout.ms"))
         self._request: BrokerRegistrationRequest
         self.epoch = NOT_REGISTERED
+        """The last one we got."""
+        self.is_registered = False
         self.is_serving = False
         """Whether the controller has counted on us once. Clients are heard from then on."""
         self.may_stop = False
@@ -55,7 +57,6 @@ class Membership:
         self._asking = False
         self._told_offset = -1
         self._due_ms: float | None = None
-        self._asked: Peer | None = None
 
     def start(
         self, identity: Identity, endpoint: Endpoint, incarnation: Uuid, previous_broker_epoch: int, now: Now
@@ -105,13 +106,23 @@ class Membership:
         ):
             self._due_ms = now.monotonic_ms
 
+    @property
+    def is_replaced(self) -> bool:
+        """Whether another life of this broker was registered after ours: then ours is over."""
+        registered = self._broker.image.brokers.get(self._broker.node_id)
+        return (
+            registered is not None
+            and 0 <= self.epoch < registered.epoch
+            and registered.incarnation_id != self._request.incarnation_id
+        )
+
     def tick(self, now: Now) -> None:
         if self._asking or self._due_ms is None or self._due_ms > now.monotonic_ms:
             return
         controller = self._controller()
         if controller is None:
             self._due_ms = now.monotonic_ms + RETRY_MS
-        elif self.epoch == NOT_REGISTERED:
+        elif not self.is_registered:
             self._ask(controller, BROKER_REGISTRATION, REGISTRATION_VERSION, self._request, self._registered, now)
         else:
             self._beat(controller, now)
@@ -129,7 +140,7 @@ class Membership:
         self._ask(controller, BROKER_HEARTBEAT, HEARTBEAT_VERSION, beat, self._heard, now)
 
     def _has_caught_up(self) -> bool:
-        return self.epoch != NOT_REGISTERED and self._broker.image.offset >= self.epoch and self._broker.is_open
+        return self.is_registered and self._broker.image.offset >= self.epoch and self._broker.is_open
 
     def _ask(
         self,
@@ -151,10 +162,11 @@ class Membership:
         elif answer.error_code == ErrorCode.NOT_CONTROLLER:
             self._due_ms += NOT_YET_MS
         elif answer.error_code:
-            self._tell(RegistrationRefused(ErrorCode(answer.error_code).name))
+            self._tell(RegistrationRefused(error_code(answer.error_code).name))
             self._due_ms += 10 * RETRY_MS
         else:
-            self.epoch = answer.broker_epoch
+            self.epoch = self._broker.epoch = answer.broker_epoch
+            self.is_registered = True
             self._tell(Registered(self.epoch))
 
     def _heard(self, answer: object, now: Now) -> None:
@@ -164,8 +176,9 @@ class Membership:
         elif answer.error_code == ErrorCode.NOT_CONTROLLER:
             self._due_ms = now.monotonic_ms + NOT_YET_MS
         elif answer.error_code:
-            # It does not know this life of ours: it lost its memory of us, or somebody else took our number.
-            self.epoch = NOT_REGISTERED
+            if answer.error_code in (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED):
+                # It does not know this life of ours: it was unregistered, or somebody else took our number.
+                self.is_registered = False
             self._due_ms = now.monotonic_ms + RETRY_MS
         else:
             self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)

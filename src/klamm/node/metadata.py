@@ -26,7 +26,7 @@ from klamm.metadata.difference import changes_between
 from klamm.metadata.image import EMPTY, Image
 from klamm.metadata.records import MetadataRecord
 from klamm.metadata.snapshot import records_of
-from klamm.node.facts import MetadataFailed
+from klamm.node.facts import MetadataFailed, NotDecided
 from klamm.node.identity import Identity
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.quorum.identity import NodeIdentity
@@ -110,8 +110,9 @@ class Metadata:
             try:
                 self.propose(decision.records, now)
             except KafkaError as error:
-                # Somebody else decides it, or this node does when it is leader once more.
-                self._tell(MetadataFailed(error.message or error.code.name))
+                self._tell(NotDecided(error.message or error.code.name))
+                if self._controller is not None:
+                    self._controller.look_again(now)
 
     # What happens.
 
@@ -146,8 +147,7 @@ class Metadata:
         while True:
             ready = raft.ready()
             if ready.checkpoint:
-                # The log was cut below what the checkpoint on disk may say, and recovery believes that.
-                self._broker.housekeeping.checkpoint_now()
+                self._checkpoint(now)
             if ready.flush is not None:
                 self._wanted = (ready.flush.files, ready.flush.up_to)
             for outgoing in ready.requests:
@@ -163,6 +163,8 @@ class Metadata:
                         delta.replay(record)
                 last = ready.committed[-1]
                 self._follow(*delta.finished(last.last_offset, last.epoch), now)
+        if raft.log.failed is not None and self._failure is None:
+            self.fail(raft.log.failed, now)
         self._follow_leadership(now)
         if raft.position != self._seen:
             leadership = (raft.leader_id, raft.epoch)
@@ -171,6 +173,19 @@ class Metadata:
             if leadership != self._leadership:
                 self._leadership = leadership
                 self.on_controller_changed(now)
+
+    def _checkpoint(self, now: Now) -> None:
+        """The log was cut below what the checkpoint on disk may say, and recovery believes that."""
+        try:
+            self._broker.housekeeping.checkpoint_now()
+        except DiskFailed as error:
+            self.fail(str(error), now)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this node will never hear again what the cluster decides. Then it must not go on as if it did; the
+        others will do without it. (A node alone stays, and serves what it has.)"""
+        return self._failure is not None and len(self._raft.voters) > 1
 
     def _follow(self, image: Image, changes: Changes, now: Now) -> None:
         self._broker.follow(image, changes, now)

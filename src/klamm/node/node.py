@@ -19,7 +19,7 @@ from klamm.node.cluster import Cluster
 from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
 from klamm.node.flushing import Flushing
-from klamm.node.identity import identity_of, taken_clean_shutdown
+from klamm.node.identity import common_cluster_id, identity_of, taken_clean_shutdown
 from klamm.wire.apis import (
     ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
@@ -99,8 +99,11 @@ class Node:
     def start(self, endpoint: Endpoint, now: Now) -> list[Effect]:
         """Open what the disk holds, and take our place in the cluster, to be reached at this endpoint. Nobody waits
         yet, so flushes are done at once: a node alone serves when this returns."""
-        identity = identity_of(self._files, self.broker.node_id, self._random, self._cluster_id)
+        voters = self.broker.config.voters
+        common = common_cluster_id(voters) if len(voters) > 1 else None
+        identity = identity_of(self._files, self.broker.node_id, self._random, self._cluster_id, common)
         previous_broker_epoch = taken_clean_shutdown(self._files)
+        self.broker.housekeeping.load()
         self.cluster.start(identity, endpoint, previous_broker_epoch, now)
         for chore in self.broker.housekeeping.chores():
             self.chores.add(chore.run, chore.interval_ms, now)

@@ -9,7 +9,7 @@ A connection that breaks is no proof of anything. One that breaks and finds nobo
 is: the process is dead, and whoever depends on it need not wait for a timeout. `gone` collects these nodes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,6 +28,17 @@ REDIAL_MS = 1_000.0
 
 REDIAL_DEAD_MS = 200.0
 """One where nobody listens: whoever was told may not have believed it, right after a new life of it began."""
+
+
+DIALLING_MS = 1_000.0
+"""A second call that is neither taken nor refused (the network swallows it) is no evidence of anything."""
+
+GIVEN_UP_MS = 5_000.0
+"""An answer that is so much overdue does not come any more, and those behind it do not either."""
+
+
+def given_up(answer: object, now: Now) -> None:
+    """In the place of who does not wait any longer. The answer may come; others wait for theirs behind it."""
 
 
 class Purpose(IntEnum):
@@ -49,12 +60,23 @@ class Peer(NamedTuple):
 
 
 class _Channel:
-    __slots__ = ("connection", "peer", "purpose")
+    __slots__ = ("connection", "dialled_ms", "peer", "purpose")
 
-    def __init__(self, peer: Peer, purpose: Purpose, connection: ClientConnection) -> None:
+    def __init__(self, peer: Peer, purpose: Purpose, connection: ClientConnection, dialled_ms: float) -> None:
         self.peer = peer
         self.purpose = purpose
         self.connection = connection
+        self.dialled_ms = dialled_ms
+
+    @property
+    def due_ms(self) -> float | None:
+        """When somebody has waited long enough for it."""
+        due_ms = [each.deadline_ms for each in self.connection.asked if each.then is not given_up]
+        if self.connection.asked:
+            due_ms.append(self.connection.asked[0].deadline_ms + GIVEN_UP_MS)
+        if self.purpose is Purpose.WATCH and not self.connection.is_open:
+            due_ms.append(self.dialled_ms + DIALLING_MS)
+        return min(due_ms, default=None)
 
 
 class Peers:
@@ -120,7 +142,7 @@ class Peers:
         if channel is None:
             connection = ClientConnection(self._next_connection, self._client_id)
             self._next_connection -= 1
-            channel = _Channel(peer, purpose, connection)
+            channel = _Channel(peer, purpose, connection, now.monotonic_ms)
             self._channels[peer.node_id, purpose] = channel
             self._by_connection[connection.id] = channel
             self._effects.append(Dial(connection.id, peer.host, peer.port))
@@ -157,7 +179,10 @@ class Peers:
         channel = self._forgotten(connection)
         if channel is None:
             return
-        if channel.connection.is_open:
+        known = self._channels.get((channel.peer.node_id, Purpose.WATCH))
+        watched = known.peer if known is not None else self._watched.get(channel.peer.node_id)
+        if channel.connection.is_open and watched in (None, channel.peer):
+            # (One to an old address says nothing about a node that has moved.)
             watching = self._channel(channel.peer, Purpose.WATCH, now)
             if not watching.connection.is_open:
                 self.suspects.add(channel.peer.node_id)
@@ -175,24 +200,57 @@ class Peers:
                 self._close(channel)
                 self._lose(channel, now)
                 return
-            asked.then(answer, now)
+            try:
+                asked.then(answer, now)
+            except AssertionError:
+                raise
+            except Exception as error:
+                # Right in form, and nonsense all the same.
+                self._tell(AnswerNotUnderstood(channel.peer.node_id, f"{type(error).__name__}: {error}"))
+                if channel.connection.id in self._by_connection:
+                    self._close(channel)
+                    self._lose(channel, now)
+                return
 
-    def tick(self, now: Now) -> None:
-        """Nobody waits for ever: a connection on which an answer is overdue is closed, and all that was asked on it is
-        lost with it."""
-        for channel in list(self._by_connection.values()):
-            asked = channel.connection.asked
-            if asked and min(each.deadline_ms for each in asked) <= now.monotonic_ms:
+    def give_up(self, node_id: BrokerId, purposes: Iterable[Purpose], now: Now) -> None:
+        """Nothing that was asked of it for these purposes is waited for any longer."""
+        for purpose in purposes:
+            channel = self._channels.get((node_id, purpose))
+            if channel is not None:
                 self._close(channel)
                 self._lose(channel, now)
+
+    def tick(self, now: Now) -> None:
+        """Nobody waits for ever. Who has waited long enough is told so; a connection on which nobody waits any more, or
+        on which an answer is much overdue, is closed, and all that was asked on it is lost with it."""
+        for channel in list(self._by_connection.values()):
+            due_ms = channel.due_ms
+            if due_ms is not None and due_ms <= now.monotonic_ms and channel.connection.id in self._by_connection:
+                self._overdue(channel, now)
         for node_id in [node_id for node_id, due_ms in self._redial.items() if due_ms <= now.monotonic_ms]:
             del self._redial[node_id]
             if node_id in self._watched:
                 self._channel(self._watched[node_id], Purpose.WATCH, now)
 
+    def _overdue(self, channel: _Channel, now: Now) -> None:
+        asked = channel.connection.asked
+        if not asked:
+            self._close(channel)
+            if channel.peer.node_id in self._watched:
+                self._redial[channel.peer.node_id] = now.monotonic_ms + REDIAL_MS
+            return
+        if asked[0].deadline_ms + GIVEN_UP_MS <= now.monotonic_ms:
+            self._close(channel)
+            self._lose(channel, now)
+            return
+        for each in [each for each in asked if each.deadline_ms <= now.monotonic_ms and each.then is not given_up]:
+            then, each.then = each.then, given_up
+            then(None, now)
+        if all(each.then is given_up for each in asked) and channel.connection.id in self._by_connection:
+            self._close(channel)
+
     def next_deadline_ms(self) -> float | None:
-        waiting = [channel.connection.asked for channel in self._by_connection.values() if channel.connection.asked]
-        due = [min(each.deadline_ms for each in asked) for asked in waiting]
+        due = [due_ms for channel in self._by_connection.values() if (due_ms := channel.due_ms) is not None]
         due += self._redial.values()
         return min(due, default=None)
 

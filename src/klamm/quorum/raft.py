@@ -287,7 +287,7 @@ class Raft:
     @property
     def next_deadline_ms(self) -> float | None:
         """When `tick` is to be called at the latest; it may have passed."""
-        if self._writer is not None:
+        if self._writer is not None and self._journal.log.failed is None:
             return self._me.now.monotonic_ms
         due_ms = timing.next_deadline_ms(self._me)
         return self._clean_ms if due_ms is None else min(due_ms, self._clean_ms)

@@ -35,7 +35,7 @@ class Dialer:
         self._attempts[connection] = None
         try:
             self._try(connection, _addresses(host, port, socket.AI_NUMERICHOST))
-        except socket.gaierror:
+        except (socket.gaierror, UnicodeError):
             threading.Thread(target=self._look_up, args=(connection, host, port), daemon=True).start()
 
     def call_off(self, connection: int) -> bool:
@@ -56,7 +56,7 @@ class Dialer:
         """In a thread of its own."""
         try:
             addresses = _addresses(host, port)
-        except OSError:
+        except (OSError, UnicodeError):
             addresses = []
         self._loop.call_soon(partial(self._try, connection, addresses))
 
@@ -69,7 +69,12 @@ class Dialer:
             self._loop.call_soon(partial(self._failed, connection, refusals))
             return
         (family, address), *others = addresses
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            # Out of descriptors, most likely. That passes, and says nothing of the other side.
+            self._try(connection, [], [*refusals, error.errno or errno.EMFILE])
+            return
         sock.setblocking(False)
         problem = sock.connect_ex(address)
         if problem not in (0, errno.EINPROGRESS):

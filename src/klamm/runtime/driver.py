@@ -39,8 +39,8 @@ class Driver:
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
-        self._happened: deque[Event] = deque()
-        self._is_stepping = False
+        self._acts: deque[Callable[[], list[Effect]]] = deque()
+        self._is_acting = False
         self.is_down = False
         self.on_serve: Callable[[], None] = lambda: None
         """Called when clients are answered."""
@@ -49,11 +49,11 @@ class Driver:
 
     def start(self, endpoint: Endpoint) -> None:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
-        self._perform(self.node.start(endpoint, now()))
+        self._run(lambda: self.node.start(endpoint, now()))
 
     def begin_to_stop(self) -> None:
         """Hand over what this node leads; `on_stop` is called when that is done."""
-        self._perform(self.node.begin_to_stop(now()))
+        self._run(lambda: self.node.begin_to_stop(now()))
 
     def stop(self) -> bool:
         """Stop: no more connections, everything on disk, and the marker that says so. Whether all of that was done."""
@@ -76,17 +76,21 @@ class Driver:
         self.is_down = True
 
     def step(self, event: Event) -> None:
-        """One event, and what follows from it. What happens while effects are carried out (a connection that breaks
-        when something is sent) has its turn afterwards: its effects must not be overtaken by older ones."""
-        self._happened.append(event)
-        if self._is_stepping:
+        """One event, and what follows from it."""
+        self._run(lambda: self.node.step(event, now()))
+
+    def _run(self, act: Callable[[], list[Effect]]) -> None:
+        """Let the node act, and carry out what it wants. What happens meanwhile (a connection that breaks when
+        something is sent) has its turn afterwards: its effects must not be overtaken by older ones."""
+        self._acts.append(act)
+        if self._is_acting:
             return
-        self._is_stepping = True
+        self._is_acting = True
         try:
-            while self._happened and not self.is_down:
-                self._perform(self.node.step(self._happened.popleft(), now()))
+            while self._acts and not self.is_down:
+                self._perform(self._acts.popleft()())
         finally:
-            self._is_stepping = False
+            self._is_acting = False
 
     # What the sockets say.
 

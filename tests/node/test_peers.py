@@ -112,6 +112,24 @@ def test_a_process_that_answers_the_second_call_is_alive(talking: Talking) -> No
     assert Close(again.connection) in talking.peers.take_effects(), "it was only a question"
 
 
+def test_a_second_call_into_the_gap_of_a_death_is_not_the_last_word(talking: Talking) -> None:
+    """A process that is killed closes its connections before its listening socket. Who calls in between is taken by the
+    dying listener, or reset; the next one who finds nobody there, whatever it was for, says the truth."""
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.closed(-1, talking.now)
+    into_the_gap = dialled(talking.peers.take_effects())
+    talking.peers.opened(into_the_gap.connection)
+    talking.peers.take_effects()
+    assert talking.peers.take_gone() == []
+    again = dialled(talking.ask())
+    talking.peers.refused(again.connection, True, talking.now)
+    assert talking.peers.take_gone() == [2]
+    once_more = dialled(talking.ask())
+    talking.peers.refused(once_more.connection, True, talking.now)
+    assert talking.peers.take_gone() == [], "told once"
+
+
 def test_an_address_that_cannot_be_reached_is_no_evidence(talking: Talking) -> None:
     talking.ask()
     talking.peers.opened(-1)
@@ -136,10 +154,11 @@ def test_a_watched_node_that_dies_is_gone_and_one_that_was_never_there_too(talki
 def test_a_watched_node_is_called_again_after_a_while(talking: Talking) -> None:
     talking.peers.watch([OTHER], talking.now)
     talking.peers.refused(dialled(talking.peers.take_effects()).connection, False, talking.now)
-    assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + REDIAL_MS
-    talking.now = Now(talking.now.monotonic_ms + REDIAL_MS, 0)
-    talking.peers.tick(talking.now)
-    dialled(talking.peers.take_effects())
+    for pause_ms in (10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, REDIAL_MS, REDIAL_MS):
+        assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + pause_ms
+        talking.now = Now(talking.now.monotonic_ms + pause_ms, 0)
+        talking.peers.tick(talking.now)
+        talking.peers.refused(dialled(talking.peers.take_effects()).connection, False, talking.now)
 
 
 def test_a_watched_node_that_died_is_looked_for_again_soon(talking: Talking) -> None:

@@ -23,8 +23,8 @@ from klamm.wire.client_connection import Asked, ClientConnection
 Then: TypeAlias = Callable[[Any, Now], None]
 AskHere: TypeAlias = Callable[[int, int, object, float, Then, Now], None]
 
-REDIAL_MS = 1_000.0
-"""A node we watch that cannot be reached is tried again after this."""
+FIRST_REDIAL_MS, REDIAL_MS = 10.0, 1_000.0
+"""A node we watch that cannot be reached is tried again after the first, twice as long, … at most the second."""
 
 REDIAL_DEAD_MS = 200.0
 """One where nobody listens: whoever was told may not have believed it, right after a new life of it began."""
@@ -89,6 +89,9 @@ class Peers:
         self._by_connection: dict[int, _Channel] = {}
         self._watched: dict[BrokerId, Peer] = {}
         self._redial: dict[BrokerId, float] = {}
+        self._pauses_ms: dict[BrokerId, float] = {}
+        self._reached: set[BrokerId] = set()
+        """Nodes that a connection of ours reached since they were last found dead."""
         self._next_connection = -1
         self._effects: list[Effect] = []
         self._touched: list[ClientConnection] = []
@@ -156,6 +159,8 @@ class Peers:
         if channel is None:
             return
         channel.connection.is_open = True
+        self._reached.add(channel.peer.node_id)
+        self._pauses_ms.pop(channel.peer.node_id, None)
         self._touch(channel.connection)
         if channel.purpose is Purpose.WATCH:
             self.suspects.discard(channel.peer.node_id)
@@ -167,12 +172,15 @@ class Peers:
         channel = self._forgotten(connection)
         if channel is None:
             return
-        if channel.purpose is Purpose.WATCH:
-            if nobody_listens:
-                self.gone.append(channel.peer.node_id)
-            if channel.peer.node_id in self._watched:
-                pause_ms = REDIAL_DEAD_MS if nobody_listens else REDIAL_MS
-                self._redial[channel.peer.node_id] = now.monotonic_ms + pause_ms
+        node_id = channel.peer.node_id
+        if nobody_listens and (channel.purpose is Purpose.WATCH or node_id in self._reached):
+            # Whatever it was dialled for. A process that dies closes its connections before its listening socket: the
+            # second call may come in between, and be taken or reset by nobody.
+            self._reached.discard(node_id)
+            self.gone.append(node_id)
+        if channel.purpose is Purpose.WATCH and node_id in self._watched:
+            pause_ms = REDIAL_DEAD_MS if nobody_listens else self._next_pause_ms(node_id)
+            self._redial[node_id] = now.monotonic_ms + pause_ms
         self._lose(channel, now)
 
     def closed(self, connection: int, now: Now) -> None:
@@ -231,6 +239,12 @@ class Peers:
             del self._redial[node_id]
             if node_id in self._watched:
                 self._channel(self._watched[node_id], Purpose.WATCH, now)
+
+    def _next_pause_ms(self, node_id: BrokerId) -> float:
+        """Soon at first, then more and more seldom."""
+        pause_ms = min(2 * self._pauses_ms.get(node_id, FIRST_REDIAL_MS / 2), REDIAL_MS)
+        self._pauses_ms[node_id] = pause_ms
+        return pause_ms
 
     def _overdue(self, channel: _Channel, now: Now) -> None:
         asked = channel.connection.asked

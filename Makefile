@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars kcat bench bench-partitions crash fuzz clean
+.PHONY: help demo install compiled check test compat jars kcat bench bench-cluster bench-partitions crash fuzz clean
 
 help:
 	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
@@ -13,6 +13,7 @@ help:
 	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
 	@echo "make check             ruff, mypy, the shape of the tree"
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
+	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
 	@echo "make crash             kill -9 a broker a hundred times under load"
 	@echo "make fuzz              a million mutated requests"
@@ -57,6 +58,9 @@ demo: install compiled
 
 bench: install compiled jars
 	$(BIN)/python -m bench run --rounds 5
+
+bench-cluster: install compiled jars
+	$(BIN)/python -m bench cluster --rounds 5
 
 bench-partitions: install compiled
 	$(BIN)/python -m bench partitions

@@ -24,7 +24,9 @@ def draw(run: Run, path: Path) -> None:
     ]
     costs = [row for row in found if row.figure.name.startswith("cpu.") and row.subject is not None]
     height = max(4.5, 0.36 * max(len(ratios), len(costs) * 1.4) + 2.0)
-    picture, (left, right) = pyplot.subplots(1, 2, figsize=(15, height), width_ratios=[1.15, 1])
+    picture, (left, right) = pyplot.subplots(
+        1, 2, figsize=(20 if run.is_cluster else 15, height), width_ratios=[1.15, 1]
+    )
     subject, kafka = run.systems
     _draw_ratios(left, ratios, f"{subject} / {kafka}")
     _draw_costs(right, costs, run)

@@ -1,10 +1,12 @@
 """A cluster in memory: several nodes, each with a disk of its own, on one clock that we move and a network we own.
 
 Everything that happens is an event on one heap: frames arrive after `latency_ms`, flushes end after `flush_ms`, nodes
-wake when they wanted to. `run` lets time pass. Nodes can be killed (what was written is there), frozen and cut off from
-others; a client asks any of them and is answered, as fast as the world allows.
+wake when they wanted to. `run` lets time pass. Nodes can be killed (what was written is there), lose their power (what
+was not flushed is not), be frozen, replaced by another machine and cut off from others; their disks can fail. A client
+asks any of them and is answered, as fast as the world allows.
 """
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
@@ -16,6 +18,7 @@ from klamm.codec.compiler import decode_from
 from klamm.config import BrokerConfig
 from klamm.facts import Fact
 from klamm.ids import Now
+from klamm.log.files import DiskFailed, DiskFull
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
@@ -33,7 +36,8 @@ FIRST_PORT = 9_000
 
 
 class Link:
-    """Two ends, each known to its owner by a number of its own."""
+    """Two ends, each known to its owner by a number of its own. Who closes it is gone at once; the other end stands until
+    it has heard all that was sent before, and then of the end."""
 
     def __init__(self, one: "Owner", one_id: int, other: "Owner", other_id: int) -> None:
         self.ends = {(one, one_id): (other, other_id), (other, other_id): (one, one_id)}
@@ -66,6 +70,7 @@ class Member(Owner):
         self.node: Node
         self._wake_ms: float | None = None
         self._missed: list[Event] = []
+        self._hearing: Sequence[memoryview] = ()
         self._left: dict[int, list[bytes]] = {}
         self._next_link = count(1)
 
@@ -93,12 +98,34 @@ class Member(Owner):
         for link in list(self.links.values()):
             self.world.break_link(link, self)
 
+    def lose_power(self) -> None:
+        """Of what was not flushed, only some is left."""
+        self.kill()
+        self.disk.crash(self.world.random)
+
+    def begin_to_stop(self) -> None:
+        self.perform(self.node.begin_to_stop(self.world.now))
+
+    def disk_fails(self, call: str, path: str, *, full: bool = False) -> None:
+        """From now on each such call for a file whose path holds this: with EIO, or for want of space."""
+
+        def failure(name: str, of: str) -> DiskFailed | None:
+            if name != call or path not in of:
+                return None
+            return DiskFull("no space left", errno.ENOSPC) if full else DiskFailed("input/output error", errno.EIO)
+
+        self.disk.failure = failure
+
+    def disk_recovers(self) -> None:
+        self.disk.failure = lambda call, path: None
+
     def hear(self, event: Event) -> None:
         if not self.is_alive:
             return
         if self.is_frozen:
             self._missed.append(event)
             return
+        self._hearing = event.frames if isinstance(event, Received) else ()
         self.perform(self.node.step(event, self.world.now))
 
     def thaw(self) -> None:
@@ -123,7 +150,7 @@ class Member(Owner):
             elif isinstance(effect, Send):
                 world.send(self, effect.connection, b"".join(bytes(piece) for piece in effect.pieces))  # type: ignore[call-overload]
             elif isinstance(effect, Pause):
-                frames = world.last_frames
+                frames = [bytes(frame) for frame in self._hearing]
                 self._left[effect.connection] = frames[len(frames) - effect.left :]
                 world.after(0.0, lambda effect=effect: self.hear(Drained(effect.connection)))
             elif isinstance(effect, Resume):
@@ -150,8 +177,12 @@ class Member(Owner):
 
     def _flush(self, effect: Flush, life: int) -> None:
         if life == self.lives and self.is_alive:
-            self.disk.flush(effect.files)
-            self.hear(Flushed(effect.token))
+            try:
+                self.disk.flush(effect.files)
+            except DiskFailed as failure:
+                self.hear(Flushed(effect.token, str(failure)))
+            else:
+                self.hear(Flushed(effect.token))
 
 
 class ClusterClient(Owner):
@@ -210,10 +241,10 @@ class ClusterWorld:
         self.latency_ms = 0.1
         self.flush_ms = 0.5
         self.story: list[str] = []
-        self.last_frames: list[bytes] = []
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
         self._cut: set[frozenset[int]] = set()
+        self._swallowed: set[frozenset[int]] = set()
         self._clients = count(10_000)
         voters = list(range(min(brokers, 3))) if voters is None else voters
         quorum = ",".join(f"{number}@127.0.0.1:{FIRST_PORT + number}" for number in voters)
@@ -298,19 +329,28 @@ class ClusterWorld:
             if other != node_id:
                 self.cut(node_id, other)
 
+    def swallow_dials(self, one: int, other: int) -> None:
+        """No new connection comes about between them, and none is refused; those that stand go on."""
+        self._swallowed.add(frozenset((one, other)))
+
     def heal(self) -> None:
         self._cut.clear()
+        self._swallowed.clear()
+
+    def replace(self, node_id: int) -> Member:
+        """Another machine with the same number and address, and an empty disk. The old one is the test's to keep."""
+        old = self.members[node_id]
+        new = self.members[node_id] = Member(self, node_id, old.overrides)
+        new.lives = 100 * (1 + old.lives)
+        new.start()
+        return new
 
     def dial(self, caller: Member, connection: int, port: int) -> None:
         life = caller.lives
 
         def arrive() -> None:
-            target = self.members.get(port - FIRST_PORT)
-            if (
-                caller.lives != life
-                or not caller.is_alive
-                or frozenset((caller.number, port - FIRST_PORT)) in self._cut
-            ):
+            target, between = self.members.get(port - FIRST_PORT), frozenset((caller.number, port - FIRST_PORT))
+            if caller.lives != life or not caller.is_alive or between in self._cut or between in self._swallowed:
                 return
             if target is None or not target.is_alive:
                 caller.hear(Refused(connection, nobody_listens=True))
@@ -334,22 +374,25 @@ class ClusterWorld:
             data = data[4 + size :]
 
         def arrive() -> None:
-            if link.is_open and frozenset((sender.number, receiver.number)) not in self._cut:
+            if receiver.links.get(number) is link and frozenset((sender.number, receiver.number)) not in self._cut:
                 self.deliver(receiver, number, frames)
 
         self.after(self.latency_ms, arrive)
 
     def deliver(self, receiver: Owner, number: int, frames: list[bytes]) -> None:
-        self.last_frames = frames
         receiver.hear(Received(number, [memoryview(bytearray(frame)) for frame in frames]))
 
     def break_link(self, link: Link, by: Owner) -> None:
-        if not link.is_open:
-            return
-        link.is_open = False
         for (owner, number), (other, _) in link.ends.items():
-            owner.links.pop(number, None)
-            if owner is not by and frozenset((owner.number, other.number)) not in self._cut:
-                self.after(self.latency_ms, lambda owner=owner, number=number: owner.hear(Closed(number)))
-            elif owner is by and isinstance(by, Member) and by.is_alive:
-                self.after(0.0, lambda owner=owner, number=number: owner.hear(Closed(number)))
+            if owner is by and owner.links.get(number) is link:
+                del owner.links[number]
+                if isinstance(by, Member) and by.is_alive:
+                    self.after(0.0, lambda owner=owner, number=number: owner.hear(Closed(number)))
+            elif owner is not by and link.is_open and frozenset((owner.number, other.number)) not in self._cut:
+                self.after(self.latency_ms, lambda owner=owner, number=number: self._end(owner, number, link))
+        link.is_open = False
+
+    def _end(self, owner: Owner, number: int, link: Link) -> None:
+        if owner.links.get(number) is link:
+            del owner.links[number]
+            owner.hear(Closed(number))

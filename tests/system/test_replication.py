@@ -68,6 +68,7 @@ def test_s12_the_leader_keeps_the_in_sync_list(system: System, topic: str) -> No
     system.eyes().create(topic, replicas=[1, 2, 4])
     assert system.place(topic).in_sync == {1, 2, 4}
     system.pause(4)
+    Writer(system.bootstrap, "all").write_safely(topic, "something to lag behind")
     system.wait_in_sync(topic, {1, 2})
     system.resume(4)
     system.wait_in_sync(topic, {1, 2, 4})

@@ -5,7 +5,8 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 jars=${KLAMM_KAFKA_JARS:-$here/../../.jars/kafka}
 
-if ls "$jars"/kafka_2.13-*.jar >/dev/null 2>&1 && ls "$jars"/kafka-tools-*.jar >/dev/null 2>&1; then
+if ls "$jars"/kafka_2.13-*.jar >/dev/null 2>&1 && ls "$jars"/kafka-tools-*.jar >/dev/null 2>&1 &&
+    ls "$jars"/kafka-shell-*.jar >/dev/null 2>&1; then
     exit 0
 fi
 if ! command -v mvn >/dev/null 2>&1; then

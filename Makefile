@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars kcat bench bench-cluster bench-partitions crash fuzz clean
+.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions crash fuzz clean
 
 help:
 	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
@@ -40,7 +40,7 @@ check: install
 test: check compiled
 	$(BIN)/python -m pytest -m "not compat and not crash" --durations=5
 
-compat: install compiled jars kcat
+compat: install compiled jars kcat links
 	$(BIN)/python -m pytest -m compat --durations=5
 
 jars: $(JARS)/.fetched
@@ -52,6 +52,10 @@ $(JARS)/.fetched: tools/kafka/pom.xml tools/kafka/fetch.sh
 
 kcat:
 	@command -v kcat >/dev/null || (echo "Installing kcat …" && apt-get -qq update && apt-get -qq install -y kcat >/dev/null)
+
+links:
+	@command -v ip >/dev/null && command -v nft >/dev/null && command -v tc >/dev/null || \
+		(echo "Installing iproute2 and nftables …" && apt-get -qq update && apt-get -qq install -y iproute2 nftables >/dev/null)
 
 demo: install compiled
 	$(BIN)/python examples/three_brokers.py

@@ -8,6 +8,7 @@ asks any of them and is answered, as fast as the world allows.
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
@@ -36,8 +37,8 @@ FIRST_PORT = 9_000
 
 
 class Link:
-    """Two ends, each known to its owner by a number of its own. Who closes it is gone at once; the other end stands until
-    it has heard all that was sent before, and then of the end."""
+    """Two ends, each known to its owner by a number of its own. Who closes it is gone at once; the other end stands
+    until it has heard all that was sent before, and then of the end."""
 
     def __init__(self, one: "Owner", one_id: int, other: "Owner", other_id: int) -> None:
         self.ends = {(one, one_id): (other, other_id), (other, other_id): (one, one_id)}
@@ -142,9 +143,9 @@ class Member(Owner):
         for effect in effects:
             if isinstance(effect, Wake):
                 self._wake_ms = effect.at_ms
-                world.at(effect.at_ms, lambda at_ms=effect.at_ms: self._wake(at_ms, life))
+                world.at(effect.at_ms, partial(self._wake, effect.at_ms, life))
             elif isinstance(effect, Flush):
-                world.after(world.flush_ms, lambda effect=effect: self._flush(effect, life))
+                world.after(world.flush_ms, partial(self._flush, effect, life))
             elif isinstance(effect, Dial):
                 world.dial(self, effect.connection, effect.port)
             elif isinstance(effect, Send):
@@ -152,13 +153,11 @@ class Member(Owner):
             elif isinstance(effect, Pause):
                 frames = [bytes(frame) for frame in self._hearing]
                 self._left[effect.connection] = frames[len(frames) - effect.left :]
-                world.after(0.0, lambda effect=effect: self.hear(Drained(effect.connection)))
+                world.after(0.0, partial(self.hear, Drained(effect.connection)))
             elif isinstance(effect, Resume):
                 frames = self._left.pop(effect.connection, [])
                 if frames:
-                    world.after(
-                        0.0, lambda effect=effect, frames=frames: world.deliver(self, effect.connection, frames)
-                    )
+                    world.after(0.0, partial(world.deliver, self, effect.connection, frames))
             elif isinstance(effect, Close):
                 link = self.links.get(effect.connection)
                 if link is not None:
@@ -387,9 +386,9 @@ class ClusterWorld:
             if owner is by and owner.links.get(number) is link:
                 del owner.links[number]
                 if isinstance(by, Member) and by.is_alive:
-                    self.after(0.0, lambda owner=owner, number=number: owner.hear(Closed(number)))
+                    self.after(0.0, partial(owner.hear, Closed(number)))
             elif owner is not by and link.is_open and frozenset((owner.number, other.number)) not in self._cut:
-                self.after(self.latency_ms, lambda owner=owner, number=number: self._end(owner, number, link))
+                self.after(self.latency_ms, partial(self._end, owner, number, link))
         link.is_open = False
 
     def _end(self, owner: Owner, number: int, link: Link) -> None:

@@ -5,9 +5,10 @@ that changed since the last flush, the first few survive, in their order. Renami
 """
 
 import errno
+from collections.abc import Sequence
 from random import Random
 
-from klamm.log.files import DiskFailed, Space
+from klamm.log.files import DiskFailed, File, Space
 from tests.log.disk import Change, Disk, Inode, _apply
 
 PLENTY_BYTES = 2**40
@@ -57,9 +58,9 @@ class NodeDisk(Disk):
             raise DiskFailed(f"{old}: No such file or directory", errno.ENOENT)
         self.change_name((_DIRECTORY_RENAMED if f"{old}/" in self.names else "rename", old, new))
 
-    def flush(self, files: "list[object]") -> None:  # type: ignore[override]
-        self.flushed_paths.append([file.path for file in files])  # type: ignore[attr-defined]
-        super().flush(files)  # type: ignore[arg-type]
+    def flush(self, files: Sequence[File]) -> None:
+        self.flushed_paths.append([file.path for file in files])
+        super().flush(files)
 
     def space(self) -> Space:
         return Space(PLENTY_BYTES, self.free_bytes)

@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions crash fuzz clean
+.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions proof proof-losses proof-failover proof-rolling \
+	proof-calm proof-start proof-wiped crash fuzz clean
 
 help:
 	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
@@ -15,6 +16,7 @@ help:
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
 	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
+	@echo "make proof             a cluster under failures: losses, failover, rolling restarts, calm, start, lost disks (an hour)"
 	@echo "make crash             kill -9 a broker a hundred times under load"
 	@echo "make fuzz              a million mutated requests"
 	@echo "make install           the virtual environment with everything in it"
@@ -68,6 +70,14 @@ bench-cluster: install compiled jars
 
 bench-partitions: install compiled
 	$(BIN)/python -m bench partitions
+
+proof: proof-losses proof-failover proof-rolling proof-calm proof-start proof-wiped
+
+proof-losses proof-rolling proof-calm proof-start proof-wiped: install compiled
+	$(BIN)/python -m proof $(@:proof-%=%)
+
+proof-failover: install compiled jars
+	$(BIN)/python -m proof failover
 
 crash: install compiled
 	$(BIN)/python -m pytest tests/crash -m crash -q

@@ -113,7 +113,9 @@ def test_interrupted_while_it_starts_nothing_is_left_running(stuck: Path) -> Non
     wait_until(lambda: cluster.states()[0].state == "running", "a node was started")
     starting.send_signal(signal.SIGTERM)
     out, said = starting.communicate(timeout=LONG_SECONDS)
-    assert (starting.returncode, out) == (130, "") and "interrupted" in said and "Traceback" not in said
+    # A shell calls both 130. Python ends itself by the signal if it came while it compiled a string (a dataclass).
+    assert starting.returncode in (130, -signal.SIGINT)
+    assert out == "" and "interrupted" in said and "Traceback" not in said
     assert cluster.states()[0].state == "dead"
 
 

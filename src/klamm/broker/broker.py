@@ -12,6 +12,7 @@ from klamm.broker.announcing import announce, announce_to_followers, settle_for_
 from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
+from klamm.broker.life import Life
 from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
 from klamm.broker.replication import Replication
@@ -43,8 +44,11 @@ MOST_CREATED_AT_ONCE = 1_000
 class Broker:
     internal_topics = INTERNAL
 
-    def __init__(self, config: BrokerConfig, files: Files, random: Random, tell: Tell) -> None:
+    def __init__(
+        self, config: BrokerConfig, files: Files, random: Random, tell: Tell, boot_id: str | None = None
+    ) -> None:
         self.config = config
+        self.life = Life(files, boot_id)
         self.node_id: BrokerId = config.node_id
         self.cluster_id = ""
         self.files = files
@@ -236,6 +240,8 @@ class Broker:
         partition.fail(reason, full=full)
 
     def _release_failed(self, partition: Partition, reason: str) -> None:
+        if not partition.failed_full:
+            self.life.distrust()
         partition.maybe_advance()
         if not partition.failure_told:
             partition.failure_told = True

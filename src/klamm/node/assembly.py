@@ -9,6 +9,14 @@ from klamm.log.files import Files
 from klamm.node.node import Node
 
 
-def assembled(config: BrokerConfig, files: Files, random: Random, tell: Tell, cluster_id: str | None = None) -> Node:
-    """`cluster_id`: of the cluster it belongs to, if somebody says so; else those of the same quorum agree on one."""
-    return Node(Broker(config, files, random, tell), files, random, cluster_id, tell)
+def assembled(
+    config: BrokerConfig,
+    files: Files,
+    random: Random,
+    tell: Tell,
+    cluster_id: str | None = None,
+    boot_id: str | None = None,
+) -> Node:
+    """`cluster_id`: of the cluster it belongs to, if somebody says so; else those of the same quorum agree on one.
+    `boot_id` is another one whenever the machine was started."""
+    return Node(Broker(config, files, random, tell, boot_id), files, random, cluster_id, tell)

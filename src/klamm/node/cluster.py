@@ -91,7 +91,8 @@ class Cluster:
         self._previous_epoch = previous_broker_epoch
         self.metadata.start(identity, self._voters(endpoint), clean=self._clean, now=now)
         if self._is_broker:
-            self.membership.start(identity, endpoint, drawn_uuid(self._random), previous_broker_epoch, now)
+            epoch_before = previous_broker_epoch if self._clean else self._broker.life.epoch_before()
+            self.membership.start(identity, endpoint, drawn_uuid(self._random), epoch_before, now)
 
     def _voters(self, endpoint: Endpoint) -> Voters:
         configured = self._broker.config.voters

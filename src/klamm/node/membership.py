@@ -166,6 +166,7 @@ class Membership:
             self._due_ms += 10 * RETRY_MS
         else:
             self.epoch = self._broker.epoch = answer.broker_epoch
+            self._broker.life.begin(self.epoch)
             self.is_registered = True
             self._tell(Registered(self.epoch))
 

@@ -270,6 +270,7 @@ class Metadata:
         """The metadata log broke a promise: nothing more is decided here until a restart recovers it."""
         self._failure = f"The metadata log is offline: {reason}"
         self._raft.flush_failed(reason)
+        self._broker.life.distrust()
         self._tell(MetadataFailed(reason))
         self.is_busy = True
         self._broker.waiting.nothing_applies_any_more()

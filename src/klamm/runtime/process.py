@@ -66,7 +66,7 @@ class Running:
         self._directory = Path(config.log_dir)
         self._lock = taken_directory(self._directory)
         self._files = RealFiles(self._directory, open_files)
-        node = assembled(config, self._files, SystemRandom(), tell, cluster_id)
+        node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
         self._stopped: Callable[[bool], None] | None = None
         try:
@@ -110,6 +110,14 @@ class Running:
         self._tell(Stopped(clean))
         self._lock.close()
         then(clean)
+
+
+def boot_id() -> str | None:
+    """Another one whenever the machine was started; None where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip() or None
+    except OSError:
+        return None
 
 
 def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:

@@ -14,10 +14,13 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from klamm.broker.answer import Answer
 from klamm.broker.broker import Broker
+from klamm.broker.call import Call
 from klamm.codec.compiler import decode_from
 from klamm.config import BrokerConfig
 from klamm.facts import Fact
+from klamm.handlers import Handler
 from klamm.ids import Now
 from klamm.log.files import DiskFailed, DiskFull
 from klamm.metadata.image import Endpoint
@@ -44,6 +47,9 @@ class Link:
         self.ends = {(one, one_id): (other, other_id), (other, other_id): (one, one_id)}
         self.is_open = True
 
+    def leads_to(self, owner: "Owner") -> bool:
+        return any(other is owner for other, _ in self.ends)
+
 
 class Owner:
     """Who has connections: a member of the cluster, or a client."""
@@ -63,6 +69,8 @@ class Member(Owner):
         self.overrides = overrides
         self.disk = NodeDisk()
         self.lives = 0
+        self.boots = 0
+        """How often its machine was started."""
         self.is_alive = False
         self.is_frozen = False
         self.is_serving = False
@@ -71,6 +79,7 @@ class Member(Owner):
         self.node: Node
         self._wake_ms: float | None = None
         self._missed: list[Event] = []
+        self._asked: dict[int, int] = {}
         self._hearing: Sequence[memoryview] = ()
         self._left: dict[int, list[bytes]] = {}
         self._next_link = count(1)
@@ -86,7 +95,7 @@ class Member(Owner):
         self._wake_ms = None
         config = BrokerConfig.from_properties([], self.overrides)
         random = Random(f"{self.world.seed} {self.number} {self.lives}")
-        self.node = assembled(config, self.disk, random, self._tell)
+        self.node = assembled(config, self.disk, random, self._tell, boot_id=f"boot {self.boots}")
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", FIRST_PORT + self.number)
         self.perform(self.node.start(endpoint, self.world.now))
 
@@ -101,6 +110,7 @@ class Member(Owner):
 
     def lose_power(self) -> None:
         """Of what was not flushed, only some is left."""
+        self.boots += 1
         self.kill()
         self.disk.crash(self.world.random)
 
@@ -116,6 +126,23 @@ class Member(Owner):
             return DiskFull("no space left", errno.ENOSPC) if full else DiskFailed("input/output error", errno.EIO)
 
         self.disk.failure = failure
+
+    def answers_with(self, api: int, handle: Handler) -> None:
+        """In this life, whatever comes over a connection."""
+
+        def counting(request: Any, call: Call) -> Answer:
+            self._asked[api] = self._asked.get(api, 0) + 1
+            return handle(request, call)
+
+        self._asked[api] = 0
+        self.node.cluster.dispatch._handlers[api] = counting
+
+    def was_asked(self, api: int) -> int:
+        """How often since `answers_with`."""
+        return self._asked[api]
+
+    def answers_as_ever(self) -> None:
+        self.node.cluster.dispatch._handlers.clear()
 
     def disk_recovers(self) -> None:
         self.disk.failure = lambda call, path: None

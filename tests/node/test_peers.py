@@ -8,7 +8,7 @@ from klamm.facts import Fact
 from klamm.ids import Now
 from klamm.node.effects import Close, Dial, Effect, Send
 from klamm.node.facts import AnswerNotUnderstood
-from klamm.node.peers import REDIAL_DEAD_MS, REDIAL_MS, Peer, Peers, Purpose
+from klamm.node.peers import DIALLING_MS, GIVEN_UP_MS, REDIAL_DEAD_MS, REDIAL_MS, Peer, Peers, Purpose, Then
 from klamm.wire.apis import API_BY_KEY, BROKER_HEARTBEAT
 from klamm.wire.frames import encoded_response
 from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -30,9 +30,21 @@ class Talking:
     def _ask_here(self, api: int, version: int, request: object, deadline_ms: float, then: Any, now: Now) -> None:
         self.asked_here.append(request)
 
-    def ask(self, broker_id: int = 7, peer: Peer = OTHER, purpose: Purpose = Purpose.MEMBERSHIP) -> list[Effect]:
+    def ask(
+        self,
+        broker_id: int = 7,
+        peer: Peer = OTHER,
+        purpose: Purpose = Purpose.MEMBERSHIP,
+        timeout_ms: float = 500.0,
+        then: Then | None = None,
+    ) -> list[Effect]:
         request = BrokerHeartbeatRequest(broker_id=broker_id)
-        self.peers.ask(peer, purpose, BROKER_HEARTBEAT, 1, request, 500.0, self._then, self.now)
+        self.peers.ask(peer, purpose, BROKER_HEARTBEAT, 1, request, timeout_ms, then or self._then, self.now)
+        return self.peers.take_effects()
+
+    def wait(self, milliseconds: float) -> list[Effect]:
+        self.now = Now(self.now.monotonic_ms + milliseconds, 0)
+        self.peers.tick(self.now)
         return self.peers.take_effects()
 
     def _then(self, answer: Any, now: Now) -> None:
@@ -213,6 +225,97 @@ def test_an_answer_to_another_question_ends_the_connection(talking: Talking) -> 
     talking.peers.opened(-1)
     talking.peers.take_effects()
     talking.answer(-1, 77)
+    assert talking.answers == [None]
+    assert Close(-1) in talking.peers.take_effects()
+    assert [type(fact) for fact in talking.told] == [AnswerNotUnderstood]
+
+
+def test_who_has_waited_long_enough_is_told_and_those_behind_wait_on(talking: Talking) -> None:
+    """They share a connection. If one impatient question closed it, all others would be asked, and carried out, a
+    second time."""
+    talking.ask()
+    talking.ask(8, timeout_ms=5_000.0)
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    assert talking.wait(500.0) == []
+    assert talking.answers == [None]
+    talking.answer(-1, 0, is_fenced=True)
+    assert talking.answers == [None], "a late answer is nobody's"
+    talking.answer(-1, 1, is_fenced=False)
+    assert talking.answers == [None, BrokerHeartbeatResponse(is_fenced=False)]
+
+
+def test_a_connection_on_which_an_answer_is_much_overdue_is_closed_with_all_that_waits_behind_it(
+    talking: Talking,
+) -> None:
+    talking.ask()
+    talking.ask(8, timeout_ms=60_000.0)
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    talking.wait(500.0)
+    assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + GIVEN_UP_MS
+    assert Close(-1) in talking.wait(GIVEN_UP_MS)
+    assert talking.answers == [None, None]
+
+
+def test_what_was_asked_of_a_node_for_some_purposes_can_be_given_up(talking: Talking) -> None:
+    """It hangs, and another one can be asked. What it was asked for other purposes only it can answer."""
+    given_up = dialled(talking.ask(purpose=Purpose.FORWARD)).connection
+    kept = dialled(talking.ask(purpose=Purpose.REPLICATION)).connection
+    for connection in (given_up, kept):
+        talking.peers.opened(connection)
+    talking.peers.take_effects()
+    talking.peers.give_up(2, (Purpose.MEMBERSHIP, Purpose.FORWARD), talking.now)
+    assert talking.answers == [None]
+    assert talking.peers.take_effects() == [Close(given_up)]
+    talking.answer(kept, 0)
+    assert talking.answers == [None, BrokerHeartbeatResponse()]
+
+
+def test_a_second_call_that_is_neither_taken_nor_refused_ends_and_is_no_evidence(talking: Talking) -> None:
+    """The network swallows it. A kernel tries for two minutes, and so long the node would be suspected."""
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.closed(-1, talking.now)
+    again = dialled(talking.peers.take_effects())
+    assert talking.peers.suspects == {2}
+    assert talking.peers.next_deadline_ms() == talking.now.monotonic_ms + DIALLING_MS
+    assert talking.wait(DIALLING_MS) == [Close(again.connection)]
+    assert talking.peers.suspects == set() and talking.peers.take_gone() == []
+    assert talking.peers.next_deadline_ms() is None
+
+
+def test_a_watched_node_whose_call_is_swallowed_is_called_again(talking: Talking) -> None:
+    talking.peers.watch([OTHER], talking.now)
+    swallowed = dialled(talking.peers.take_effects())
+    assert talking.wait(DIALLING_MS) == [Close(swallowed.connection)]
+    assert dialled(talking.wait(REDIAL_MS)).port == OTHER.port
+
+
+def test_a_connection_to_an_old_address_says_nothing_about_a_node_that_has_moved(talking: Talking) -> None:
+    """Nobody listens there any more, of course. Who believed it would fence a healthy broker."""
+    talking.ask()
+    talking.peers.opened(-1)
+    talking.peers.watch([MOVED], talking.now)
+    watching = dialled(talking.peers.take_effects())
+    talking.peers.opened(watching.connection)
+    talking.peers.closed(-1, talking.now)
+    assert talking.answers == [None], "what was asked there is lost all the same"
+    assert talking.peers.take_effects() == []
+    assert talking.peers.suspects == set() and talking.peers.take_gone() == []
+
+
+def test_an_answer_that_nobody_can_make_sense_of_ends_the_connection_and_not_the_node(talking: Talking) -> None:
+    """It is right in form. The other node may be newer than we are, or mistaken."""
+
+    def puzzled(answer: Any, now: Now) -> None:
+        raise ValueError("4711 is no error code")
+
+    talking.ask(then=puzzled)
+    talking.ask(8, then=lambda answer, now: talking.answers.append(answer))
+    talking.peers.opened(-1)
+    talking.peers.take_effects()
+    talking.answer(-1, 0)
     assert talking.answers == [None]
     assert Close(-1) in talking.peers.take_effects()
     assert [type(fact) for fact in talking.told] == [AnswerNotUnderstood]

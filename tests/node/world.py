@@ -18,7 +18,7 @@ from klamm.ids import Now
 from klamm.log.files import DiskFailed, Files
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
 from klamm.partition.partition import Partition
 from klamm.runtime.files import Pinned, RealFiles
@@ -43,7 +43,7 @@ class World:
     """Settings are given with underscores for dots. The node is started unless `start` is False."""
 
     def __init__(self, files: Files | None = None, *, node_id: int = 0, start: bool = True, **settings: str) -> None:
-        self.files: Files = files or NodeDisk()  # type: ignore[assignment]
+        self.files: Files = files or NodeDisk()
         self.overrides = {"node.id": str(node_id)} | {key.replace("_", "."): text for key, text in settings.items()}
         self.now = BEGINNING
         self.told: list[Fact] = []
@@ -161,7 +161,7 @@ class World:
                     # As the driver does it: what is to be flushed is pinned when it is asked for.
                     self._pinned[effect.token] = self.files.pinned(effect.files)
                 self.flushes.append(effect)
-            elif not isinstance(effect, Serve):
+            elif not isinstance(effect, Serve | Stop):
                 self._clients[effect.connection].perform(effect)
 
     def _settle(self) -> None:

@@ -1,5 +1,6 @@
 """Dialling, over real sockets."""
 
+import errno
 import socket
 import threading
 from collections.abc import Iterator
@@ -61,6 +62,29 @@ def test_nobody_listens(waiting: Waiting) -> None:
 
 def test_a_name_that_nobody_knows_is_unreachable(waiting: Waiting) -> None:
     waiting.dialer.dial(-1, "no-such-host.invalid", 9092)
+    waiting.run()
+    assert waiting.ended == [(-1, "unreachable")]
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64, ".example.com"])
+def test_a_host_that_is_no_name_at_all_is_unreachable(waiting: Waiting, host: str) -> None:
+    """Python refuses to encode it, with an error of another kind. A broker may have registered it all the same, and
+    every controller dials every broker."""
+    waiting.dialer.dial(-1, host, 9092)
+    waiting.run()
+    assert waiting.ended == [(-1, "unreachable")]
+
+
+def test_to_be_out_of_descriptors_passes_and_says_nothing_of_the_other_side(
+    waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_descriptors(*_: object) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("klamm.runtime.dialer.socket.socket", out_of_descriptors)
+        waiting.dialer.dial(-1, "127.0.0.1", 9092)
+    assert waiting.ended == [], "it is told later, not from within the step that dialled"
     waiting.run()
     assert waiting.ended == [(-1, "unreachable")]
 

@@ -8,7 +8,8 @@ from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.ids import Now
 from klamm.log.files import DiskFailed
-from klamm.node.effects import Close, Effect, Flush, Wake
+from klamm.metadata.image import Endpoint
+from klamm.node.effects import Close, Effect, Flush, Send, Wake
 from klamm.node.events import Closed, Event, Flushed, Woke
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import Stopped
@@ -65,9 +66,38 @@ def test_what_happens_while_effects_are_carried_out_has_its_turn_afterwards(tmp_
 
     node = Alarmed()
     driver = Driver(node, RealFiles(tmp_path), Loop(), Limits(), unheard)  # type: ignore[arg-type]
-    driver.server.close_after_sending = lambda connection: driver.closed(connection)  # type: ignore[method-assign]
+    driver.server.close_after_sending = lambda identity: driver.closed(identity)  # type: ignore[method-assign]
     driver.step(Woke())
     assert node.happened == [Woke(), Closed(1)]
+    assert driver._alarm.at_ms == 1_000.0
+    driver.stop()
+
+
+@pytest.mark.parametrize("act", ["start", "begin_to_stop"])
+def test_what_happens_while_a_node_starts_or_begins_to_stop_has_its_turn_afterwards_too(
+    tmp_path: Path, act: str
+) -> None:
+    """Both have effects like any event: goodbyes are sent, and a connection may break under them."""
+
+    class Leaving(Recorder):
+        def start(self, endpoint: Endpoint, now: Now) -> list[Effect]:
+            return [Send(1, [b"goodbye"]), Wake(9_000.0)]
+
+        def begin_to_stop(self, now: Now) -> list[Effect]:
+            return [Send(1, [b"goodbye"]), Wake(9_000.0)]
+
+        def step(self, event: Event, now: Now) -> list[Effect]:
+            super().step(event, now)
+            return [Wake(1_000.0)]
+
+    node = Leaving()
+    driver = Driver(node, RealFiles(tmp_path), Loop(), Limits(), unheard)  # type: ignore[arg-type]
+    driver.server.send = lambda identity, pieces: driver.closed(identity)  # type: ignore[method-assign]
+    if act == "start":
+        driver.start(Endpoint("PLAINTEXT", "127.0.0.1", 9092))
+    else:
+        driver.begin_to_stop()
+    assert node.happened == [Closed(1)]
     assert driver._alarm.at_ms == 1_000.0
     driver.stop()
 

@@ -100,7 +100,7 @@ class Replication:
             self._try_again(self._plans if is_freed else ())
         for partition in touched:
             self._follow_leader(partition)
-        self._try_again(changes.brokers_changed)
+        self._try_again(self._plans if self._me in changes.brokers_changed else changes.brokers_changed)
         if changes.brokers_changed:
             # Somebody may be able to join now, somebody need not be waited for any longer.
             self._look, self._next_look_ms = None, now.monotonic_ms
@@ -142,11 +142,15 @@ class Replication:
             return []
         asks = []
         epoch = self._broker_epoch()
+        if epoch == NO_BROKER_EPOCH:
+            # Nobody would believe us. `follow` looks again when the image knows this life of ours.
+            self._ready.clear()
+            return []
         for leader in sorted(self._ready):
             plan = self._plans[leader]
             if not plan.waits_for_disk:
                 del self._ready[leader]
-            ask = plan.next_ask(self._me, epoch, now) if epoch != NO_BROKER_EPOCH else None
+            ask = plan.next_ask(self._me, epoch, now)
             if ask is not None:
                 asks.append(ask)
         return asks
@@ -199,6 +203,8 @@ class Replication:
         """What to ask the controller for now. It is to be given back, by `isr_answered` or `isr_lost`."""
         if not self._wishing or self._isr_ask is not None or now.monotonic_ms < self._isr_resume_ms:
             return None
+        if self._broker_epoch() == NO_BROKER_EPOCH:
+            return None
         ask = IsrAsk([], [], self._me, self._broker_epoch())
         for partition in sorted(self._wishing, key=lambda each: each.topic_partition)[:MOST_WISHES]:
             del self._wishing[partition]
@@ -250,9 +256,11 @@ class Replication:
 
     @property
     def next_deadline_ms(self) -> float | None:
-        due = [due_ms for plan in self._plans.values() if (due_ms := plan.next_deadline_ms) is not None]
-        if self._wishing and self._isr_ask is None:
-            due.append(self._isr_resume_ms)
+        due = []
+        if self._broker_epoch() != NO_BROKER_EPOCH:
+            due = [due_ms for plan in self._plans.values() if (due_ms := plan.next_deadline_ms) is not None]
+            if self._wishing and self._isr_ask is None:
+                due.append(self._isr_resume_ms)
         if self._next_look_ms is not None:
             due.append(self._next_look_ms)
         return min(due, default=None)

@@ -110,7 +110,9 @@ class Metadata:
             try:
                 self.propose(decision.records, now)
             except KafkaError as error:
-                self._tell(NotDecided(error.message or error.code.name))
+                if error.code != ErrorCode.NOT_CONTROLLER:
+                    # (Else somebody else leads by now, and decides.)
+                    self._tell(NotDecided(error.message or error.code.name))
                 if self._controller is not None:
                     self._controller.look_again(now)
 

@@ -90,8 +90,8 @@ class Peers:
         self._watched: dict[BrokerId, Peer] = {}
         self._redial: dict[BrokerId, float] = {}
         self._pauses_ms: dict[BrokerId, float] = {}
-        self._reached: set[BrokerId] = set()
-        """Nodes that a connection of ours reached since they were last found dead."""
+        self._reached: set[Peer] = set()
+        """Nodes that a connection of ours reached, where they live now, since they were last found dead."""
         self._next_connection = -1
         self._effects: list[Effect] = []
         self._touched: list[ClientConnection] = []
@@ -139,6 +139,7 @@ class Peers:
         channel = self._channels.get((peer.node_id, purpose))
         if channel is not None and channel.peer != peer:
             # It lives at another address now.
+            self._reached.discard(channel.peer)
             self._close(channel)
             self._lose(channel, now)
             channel = self._channels.get((peer.node_id, purpose))
@@ -159,7 +160,7 @@ class Peers:
         if channel is None:
             return
         channel.connection.is_open = True
-        self._reached.add(channel.peer.node_id)
+        self._reached.add(channel.peer)
         self._pauses_ms.pop(channel.peer.node_id, None)
         self._touch(channel.connection)
         if channel.purpose is Purpose.WATCH:
@@ -173,10 +174,10 @@ class Peers:
         if channel is None:
             return
         node_id = channel.peer.node_id
-        if nobody_listens and (channel.purpose is Purpose.WATCH or node_id in self._reached):
+        if nobody_listens and (channel.purpose is Purpose.WATCH or channel.peer in self._reached):
             # Whatever it was dialled for. A process that dies closes its connections before its listening socket: the
             # second call may come in between, and be taken or reset by nobody.
-            self._reached.discard(node_id)
+            self._reached.discard(channel.peer)
             self.gone.append(node_id)
         if channel.purpose is Purpose.WATCH and node_id in self._watched:
             pause_ms = REDIAL_DEAD_MS if nobody_listens else self._next_pause_ms(node_id)

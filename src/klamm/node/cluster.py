@@ -91,7 +91,10 @@ class Cluster:
         self._previous_epoch = previous_broker_epoch
         self.metadata.start(identity, self._voters(endpoint), clean=self._clean, now=now)
         if self._is_broker:
-            epoch_before = previous_broker_epoch if self._clean else self._broker.life.epoch_before()
+            epoch_before = previous_broker_epoch
+            if not self._clean and self._broker.config.voters:
+                # (A broker alone has nobody to keep its right to lead against, and begins a new leader epoch.)
+                epoch_before = self._broker.life.epoch_before()
             self.membership.start(identity, endpoint, drawn_uuid(self._random), epoch_before, now)
 
     def _voters(self, endpoint: Endpoint) -> Voters:

@@ -13,8 +13,8 @@ class Fact:
     """The root of all facts: a value of the fields that its class names. `level` is how loudly the log says it; the
     text is its `str`.
 
-    A dataclass in all but name. There are some eighty kinds, most of them never told, and to compile the methods of so
-    many dataclasses would be a fifth of what the start of a node costs.
+    A dataclass in all but name. There are more than forty kinds, most of them never told, and to compile the methods of
+    so many dataclasses was a fifth of the processor time that a broker's start took.
     """
 
     level = "info"

@@ -38,11 +38,11 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.runtime.process import CannotStart, run_broker
 
     try:
-        run_broker(config, options.cluster_id)
+        # Who ends without having been told to has said why in the log.
+        return 0 if run_broker(config, options.cluster_id) else 1
     except CannotStart as error:
         print(f"klamm broker: cannot start: {error}", file=sys.stderr)
         return 1
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -230,7 +230,7 @@ def _starting(config: BrokerConfig, opened: _Open, open_files: int) -> Callable[
     def start(done: Callable[[None], None]) -> None:
         node = Running(config, opened.thread.loop, into_logging(config.node_id), opened.record.cluster_id, open_files)
         try:
-            node.start(on_serve=lambda: None)
+            node.start(on_serve=lambda: None, on_end=lambda clean: _forget(opened, config.node_id))
         except BaseException:
             node.abandon()
             raise
@@ -238,6 +238,11 @@ def _starting(config: BrokerConfig, opened: _Open, open_files: int) -> Callable[
         done(None)
 
     return start
+
+
+def _forget(opened: _Open, node_id: int) -> None:
+    """It ended by itself."""
+    opened.nodes.pop(node_id, None)
 
 
 def _abandon(node: Running, done: Callable[[None], None]) -> None:

@@ -34,8 +34,8 @@ class CannotStart(Exception):  # noqa: N818
     """Why, and what to do about it, in a sentence for the person who called."""
 
 
-def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> None:
-    """Run until SIGTERM or SIGINT."""
+def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> bool:
+    """Run until SIGTERM or SIGINT, or until the node cannot go on. Whether it ended because it was told to."""
     tell = log_lines(config.node_id)
     for warning in config.warnings:
         tell(SettingWarning(warning))
@@ -46,13 +46,14 @@ def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> None:
         tell(ListensWide(listener.host or "every interface", listener.port))
     kind = "broker" if config.is_broker else "controller"
     line = f"klamm {kind} {config.node_id} takes connections on {listener.host or '*'}:{listener.port}"
-    running.start(on_serve=lambda: print(line, flush=True))
+    running.start(on_serve=lambda: print(line, flush=True), on_end=lambda clean: loop.stop())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.on_signal(number, lambda: running.stop(lambda clean: loop.stop()))
     # What is there now stays: a full collection that walks over it again would only cost milliseconds.
     gc.collect()
     gc.freeze()
     loop.run()
+    return running.was_told
 
 
 class Running:
@@ -68,15 +69,20 @@ class Running:
         self._files = RealFiles(self._directory, open_files)
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
-        self._stopped: Callable[[bool], None] | None = None
+        self._on_end: Callable[[bool], None] = lambda clean: None
+        self._is_clean = False
+        self.was_told = False
+        """Whether somebody asked it to stop."""
         try:
             self.listener = bound(self.driver, config)
         except CannotStart:
             self._lock.close()
             raise
 
-    def start(self, on_serve: Callable[[], None]) -> None:
-        """In the loop's thread, or before the loop runs."""
+    def start(self, on_serve: Callable[[], None], on_end: Callable[[bool], None]) -> None:
+        """In the loop's thread, or before the loop runs. `on_end(clean)` is called if the node ends by itself: its
+        metadata log has failed, or another process has taken its place."""
+        self._on_end = on_end
         driver = self.driver
         driver.on_serve = on_serve
         driver.on_stop = self._stop
@@ -86,12 +92,13 @@ class Running:
     def stop(self, then: Callable[[bool], None]) -> None:
         """Hand over, then close everything; `then(clean)` when that is done. A second call does not wait any longer."""
         if self.driver.is_down:
-            return
-        if self._stopped is not None:
+            then(self._is_clean)
+        elif self.was_told:
             self._stop()
-            return
-        self._stopped = then
-        self.driver.begin_to_stop()
+        else:
+            self.was_told = True
+            self._on_end = then
+            self.driver.begin_to_stop()
 
     def abandon(self) -> None:
         """As if the process were killed: nothing more is sent or written."""
@@ -103,13 +110,12 @@ class Running:
         self.driver.loop.call_soon(self._close)
 
     def _close(self) -> None:
-        then, self._stopped = self._stopped, None
-        if then is None or self.driver.is_down:
+        if self.driver.is_down:
             return
-        clean = self.driver.stop()
-        self._tell(Stopped(clean))
+        self._is_clean = self.driver.stop()
+        self._tell(Stopped(self._is_clean))
         self._lock.close()
-        then(clean)
+        self._on_end(self._is_clean)
 
 
 def boot_id() -> str | None:

@@ -1,0 +1,66 @@
+"""A node as a process runs it: told to stop, told twice, and ending by itself."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.config import BrokerConfig
+from klamm.facts import unheard
+from klamm.runtime.loop import Loop
+from klamm.runtime.process import Running, taken_directory
+
+
+class Process:
+    """A broker alone on a loop of its own; `ended` says how it came to an end."""
+
+    def __init__(self, directory: Path) -> None:
+        settings = {"node.id": "0", "log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"}
+        self.directory = directory
+        self.loop = Loop()
+        self.running = Running(BrokerConfig.from_properties((), settings), self.loop, unheard)
+        self.ended: list[tuple[str, bool]] = []
+
+    def run(self) -> None:
+        """Until it has ended, or for ten seconds."""
+        watchdog = threading.Timer(10.0, self.loop.stop)
+        watchdog.start()
+        self.loop.run()
+        watchdog.cancel()
+        watchdog.join()
+
+    def has_ended(self, why: str, clean: bool) -> None:
+        self.ended.append((why, clean))
+        self.loop.stop()
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    process = Process(tmp_path)
+    process.running.start(on_serve=lambda: None, on_end=lambda clean: process.has_ended("by itself", clean))
+    yield process
+    process.loop.close()
+
+
+def test_a_node_that_is_told_to_stop_says_when_it_has(process: Process) -> None:
+    process.running.stop(lambda clean: process.has_ended("told", clean))
+    process.run()
+    assert process.ended == [("told", True)]
+    assert process.running.was_told
+
+
+def test_a_node_that_cannot_go_on_ends_though_nobody_told_it_to(process: Process) -> None:
+    """Its metadata log failed, or another process took its place. Staying would be serving what is no longer true."""
+    process.running.driver.on_stop()
+    process.run()
+    assert process.ended == [("by itself", True)]
+    assert not process.running.was_told
+    taken_directory(process.directory).close()
+
+
+def test_who_stops_a_node_that_is_down_already_is_told_so(process: Process) -> None:
+    process.running.driver.on_stop()
+    process.run()
+    process.running.stop(lambda clean: process.ended.append(("told", clean)))
+    assert process.ended == [("by itself", True), ("told", True)]

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from klamm.errors import ErrorCode
 from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -49,14 +47,6 @@ def end_offsets(world: ClusterWorld, partition: int = 0) -> dict[int, int]:
         if replica is not None:
             found[member.number] = replica.log.end_offset
     return found
-
-
-@pytest.fixture
-def world() -> ClusterWorld:
-    """Three nodes that have been at it for a while: evidence of a death is not believed right after a registration."""
-    world = ClusterWorld()
-    world.run(1_000.0)
-    return world
 
 
 def test_three_nodes_find_one_controller_and_all_are_counted_on(world: ClusterWorld) -> None:

@@ -50,8 +50,24 @@ OF_THE_QUORUM = frozenset(
 )
 """After these the quorum may have something to say. (A Fetch of the metadata log says so itself.)"""
 
-FORWARDABLE = frozenset({19, 20, 33, 37, 43, 44, 45, 46, 55, 57, 64, 80, 81})
-"""The APIs whose handlers may say `Elsewhere`. Nothing else is taken out of an Envelope."""
+FORWARDABLE = frozenset(
+    {
+        "create_topics",
+        "delete_topics",
+        "create_partitions",
+        "alter_configs",
+        "incremental_alter_configs",
+        "elect_leaders",
+        "alter_partition_reassignments",
+        "list_partition_reassignments",
+        "describe_quorum",
+        "update_features",
+        "unregister_broker",
+        "add_raft_voter",
+        "remove_raft_voter",
+    }
+)
+"""The handlers that may say `Elsewhere`. Nothing else is taken out of an Envelope."""
 
 FORWARDING_MS = 30_000.0
 """How long a request is passed on that does not say how long its client waits."""
@@ -173,7 +189,7 @@ class Dispatch:
             frame = memoryview(envelope.request_data)
             header, position = read_request_header(frame)
             api, version = API_BY_KEY[header.api_key], header.api_version
-            if header.api_key not in FORWARDABLE or not api.serves(version):
+            if TABLE.get(header.api_key) not in FORWARDABLE or not api.serves(version):
                 raise UnsupportedVersion(header)
             request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
         except (UnsupportedVersion, Malformed, KeyError):

@@ -41,7 +41,8 @@ class Life:
                 self._files.write_whole(FILE_NAME, text.encode(), durable=False)
 
     def distrust(self) -> None:
-        """Something may be missing by now."""
+        """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
+        if this process is killed before the machine is started again: two faults at once.)"""
         self._boot_id = None
         with contextlib.suppress(DiskFailed):
             self._files.remove(FILE_NAME)

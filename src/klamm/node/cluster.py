@@ -2,60 +2,33 @@
 
 It introduces the parts to one another: `metadata` (the quorum, the controller, the image), `membership` (being
 counted on), `peers` (connections to others), `forwarding` and `errands` (what the controller is asked on behalf of
-clients), and the broker's replication. None of them waits; whoever has something to do says so, and `settle` lets
+clients), `replicating`, and `leaving`. None of them waits; whoever has something to do says so, and `settle` lets
 everybody act until nobody has.
 """
 
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from random import Random
 
 from klamm.broker.broker import Broker
-from klamm.broker.replication import IsrAsk
 from klamm.facts import Tell
-from klamm.handlers.replica_messages import (
-    ALTER_PARTITION_VERSION,
-    FETCH_VERSION,
-    alter_partition_request,
-    fetch_request,
-    take_alter_partition_response,
-    take_fetch_response,
-)
-from klamm.ids import NO_BROKER, BrokerId, Now, drawn_uuid
+from klamm.ids import NO_BROKER, Now, drawn_uuid
 from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
 from klamm.node.dispatch import Dispatch
 from klamm.node.effects import Effect, Stop
 from klamm.node.errands import Errands
-from klamm.node.facts import ControllerChanged, NodeGone, Replaced
+from klamm.node.facts import ControllerChanged, NodeGone
 from klamm.node.forwarding import Forwarding
 from klamm.node.identity import Identity
+from klamm.node.leaving import Leaving
 from klamm.node.membership import Membership
 from klamm.node.metadata import Metadata
-from klamm.node.peers import Peer, Peers, Purpose
-from klamm.partition.fetching import FetchAsk
+from klamm.node.peers import Peers, Purpose
+from klamm.node.replicating import Replicating
 from klamm.quorum.voters import Voter, Voters
-from klamm.wire.apis import ALTER_PARTITION, FETCH
 from klamm.wire.connection import ServerConnection
 
-STOPPING_MS = 3_000.0
-"""So long may it take the controller to give what we lead to others."""
-
-GOODBYE_MS = 100.0
-"""So long may the others take to hear that the quorum's leader stops."""
-
-ALTER_PARTITION_MS = 5_000.0
 OF_THE_CONTROLLER = (Purpose.MEMBERSHIP, Purpose.IN_SYNC, Purpose.FORWARD)
-
-
-class Leaving(IntEnum):
-    """How far we are with leaving the cluster."""
-
-    NOT = 0
-    HANDING_OVER = 1
-    SAYING_GOODBYE = 2
-    DONE = 3
-    GONE = 4
 
 
 class Cluster:
@@ -70,18 +43,17 @@ class Cluster:
         controller = self.metadata.controller_peer
         self.forwarding = Forwarding(self.peers, controller, broker.waiting, touch)
         self.membership = Membership(broker, self.peers, controller, tell)
+        self.leaving = Leaving(broker, self.membership, self.metadata)
+        self.replicating = Replicating(broker, self.peers, controller)
         self.dispatch = Dispatch(broker, touch, self.forwarding.forward, tell)
         self.peers.suspects = broker.absent.suspects
         broker.errands = Errands(broker, self.peers, controller)
         self.metadata.on_controller_changed = self._controller_changed
-        self.metadata.on_followed = self._followed
+        self.metadata.on_followed = self.membership.followed
         self._clean = False
         self._previous_epoch = -1
-        self._is_replaced = False
         self._is_broker = broker.config.is_broker
         self._controller_id = NO_BROKER
-        self._leaving = Leaving.NOT
-        self._leave_by_ms: float | None = None
         self._acted = True
         self.has_effects = False
         self.next_due_ms: float | None = None
@@ -111,7 +83,7 @@ class Cluster:
         """Whether there is nothing to recover, and that was put down. A life that opened nothing ends as it began."""
         if not self._is_broker:
             return True
-        if self._is_replaced:
+        if self.membership.is_replaced:
             return False
         epoch = max(self.membership.epoch, self._previous_epoch)
         return (self._broker.is_open or self._clean) and self._broker.note_clean_shutdown(epoch)
@@ -134,14 +106,16 @@ class Cluster:
         self._acted = True
         self.peers.closed(connection, now)
 
+    def begin_to_stop(self, now: Now) -> None:
+        self._acted = True
+        self.leaving.begin(now)
+
     def tick(self, now: Now) -> None:
         self._acted = True
         self.peers.tick(now)
         self.metadata.tick(now)
         self.forwarding.tick(now)
         self._broker.replication.tick(now)
-        if self._leave_by_ms is not None and self._leave_by_ms <= now.monotonic_ms:
-            self._leave(now)
 
     # Settling.
 
@@ -164,15 +138,12 @@ class Cluster:
         if self._is_broker and not self._broker.is_open:
             self._open_when_caught_up(now)
         if self._broker.replication.is_busy:
-            self._replicate(now)
+            self.replicating.send(now)
         due_ms = self.membership.next_deadline_ms()
         if due_ms is not None and due_ms <= now.monotonic_ms:
             self.membership.tick(now)
             self._acted = True
-        if self.membership.may_stop and self._leaving is Leaving.HANDING_OVER:
-            self._leave(now)
-        if self._leaving < Leaving.DONE and (self.metadata.has_ended or self._is_replaced):
-            self._leaving = Leaving.DONE
+        self.leaving.look(now)
 
     def take_effects(self) -> list[Effect]:
         self.has_effects = False
@@ -183,67 +154,12 @@ class Cluster:
             self.membership.next_deadline_ms(),
             self.forwarding.next_deadline_ms(),
             self._broker.replication.next_deadline_ms,
-            self._leave_by_ms,
+            self.leaving.due_ms,
         )
         self.next_due_ms = min((each for each in due if each is not None), default=None)
-        if self._leaving is Leaving.DONE:
-            self._leaving = Leaving.GONE
+        if self.leaving.takes_leave():
             effects.append(Stop())
         return effects
-
-    def _replicate(self, now: Now) -> None:
-        """Send what followers want of their leaders, and leaders of the controller."""
-        broker, replication = self._broker, self._broker.replication
-        for ask in replication.take_fetches(now):
-            peer = self._broker_peer(ask.leader)
-            if peer is None:
-                replication.fetch_lost(ask, now)
-                continue
-
-            def fetched(answer: object, now: Now, ask: FetchAsk = ask) -> None:
-                if answer is None:
-                    replication.fetch_lost(ask, now)
-                else:
-                    take_fetch_response(ask, answer, broker, now)  # type: ignore[arg-type]
-
-            request = fetch_request(ask)
-            patience_ms = replication.fetch_patience_ms
-            self.peers.ask(peer, Purpose.REPLICATION, FETCH, FETCH_VERSION, request, patience_ms, fetched, now)
-        wishes = replication.take_isr_wishes(now)
-        if wishes is not None:
-            self._alter_partitions(wishes, now)
-
-    def _alter_partitions(self, ask: IsrAsk, now: Now) -> None:
-        broker, replication = self._broker, self._broker.replication
-        controller = self.metadata.controller_peer()
-        if controller is None:
-            replication.isr_lost(ask, now)
-            return
-
-        def then(answer: object, now: Now) -> None:
-            if answer is None:
-                replication.isr_lost(ask, now)
-            else:
-                take_alter_partition_response(ask, answer, broker, now)  # type: ignore[arg-type]
-            self._acted = True
-
-        request = alter_partition_request(ask)
-        self.peers.ask(
-            controller,
-            Purpose.IN_SYNC,
-            ALTER_PARTITION,
-            ALTER_PARTITION_VERSION,
-            request,
-            ALTER_PARTITION_MS,
-            then,
-            now,
-        )
-
-    def _broker_peer(self, broker_id: BrokerId) -> Peer | None:
-        broker = self._broker.image.brokers.get(broker_id)
-        if broker is None or not broker.endpoints:
-            return None
-        return Peer(broker_id, broker.endpoints[0].host, broker.endpoints[0].port)
 
     # What the parts tell one another.
 
@@ -269,41 +185,8 @@ class Cluster:
         self.forwarding.controller_changed(now)
         self.forwarding.tick(now)
 
-    def _followed(self, now: Now) -> None:
-        if self._is_broker and not self._is_replaced and self.membership.is_replaced:
-            self._is_replaced = True
-            self._tell(Replaced(self._broker.node_id))
-        self.membership.followed(now)
-
     def _open_when_caught_up(self, now: Now) -> None:
         """The logs are opened once the image says for certain which of them are ours."""
         if 0 <= self.membership.epoch <= self._broker.image.offset:
             self._broker.open(now, clean=self._clean)
             self.membership.followed(now)
-
-    # Leaving.
-
-    def begin_to_stop(self, now: Now) -> None:
-        self._acted = True
-        if self._leaving is not Leaving.NOT:
-            return
-        self._leaving = Leaving.HANDING_OVER
-        others = [each for each in self._broker.image.brokers.values() if each.broker_id != self._broker.node_id]
-        if self.membership.is_serving and any(broker.is_active for broker in others):
-            self._leave_by_ms = now.monotonic_ms + STOPPING_MS
-            self.membership.begin_to_stop(now)
-        else:
-            self._leave(now)
-
-    def _leave(self, now: Now) -> None:
-        """The next step of leaving: what we led is with others, or nobody waits for it any longer. If we lead the
-        quorum, they hear that this ends too."""
-        self._acted = True
-        quorum = self._broker.quorum
-        if self._leaving is Leaving.HANDING_OVER and quorum.is_leader and len(quorum.voters) > 1:
-            self._leaving = Leaving.SAYING_GOODBYE
-            self._leave_by_ms = now.monotonic_ms + GOODBYE_MS
-            self.metadata.resign(now)
-        elif self._leaving < Leaving.DONE:
-            self._leaving = Leaving.DONE
-            self._leave_by_ms = None

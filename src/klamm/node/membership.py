@@ -17,7 +17,7 @@ from klamm.errors import ErrorCode, error_code
 from klamm.facts import Tell
 from klamm.ids import Now, Uuid
 from klamm.metadata.image import Endpoint
-from klamm.node.facts import Registered, RegistrationRefused, Serving
+from klamm.node.facts import Registered, RegistrationRefused, Replaced, Serving
 from klamm.node.identity import Identity
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.wire.apis import BROKER_HEARTBEAT, BROKER_REGISTRATION
@@ -52,6 +52,8 @@ class Membership:
         self.is_registered = False
         self.is_serving = False
         """Whether the controller has counted on us once. Clients are heard from then on."""
+        self.is_replaced = False
+        """Whether another process was registered as this broker after us."""
         self.may_stop = False
         self._wants_to_stop = False
         self._asking = False
@@ -97,7 +99,12 @@ class Membership:
             self._due_ms = now.monotonic_ms
 
     def followed(self, now: Now) -> None:
-        """The broker's image moved on."""
+        """The broker's image moved on. If it names another life of this broker, later than ours, ours is over."""
+        known = self._broker.image.brokers.get(self._broker.node_id)
+        is_ours = known is None or known.incarnation_id == self._request.incarnation_id
+        if not self.is_replaced and known is not None and not is_ours and 0 <= self.epoch < known.epoch:
+            self.is_replaced = True
+            self._tell(Replaced(self._broker.node_id))
         if (
             self._due_ms is not None
             and not self.is_serving
@@ -105,16 +112,6 @@ class Membership:
             and self._told_offset < self.epoch
         ):
             self._due_ms = now.monotonic_ms
-
-    @property
-    def is_replaced(self) -> bool:
-        """Whether another life of this broker was registered after ours: then ours is over."""
-        registered = self._broker.image.brokers.get(self._broker.node_id)
-        return (
-            registered is not None
-            and 0 <= self.epoch < registered.epoch
-            and registered.incarnation_id != self._request.incarnation_id
-        )
 
     def tick(self, now: Now) -> None:
         if self._asking or self._due_ms is None or self._due_ms > now.monotonic_ms:

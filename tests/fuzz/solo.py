@@ -17,8 +17,8 @@ from klamm.facts import Fact
 from klamm.ids import Now
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
-from klamm.node.effects import Close, Effect, Flush, Send, Wake
-from klamm.node.events import Closed, Event, Flushed, Opened, Received, Woke
+from klamm.node.effects import Close, Effect, Flush, Send, Wake, Yield
+from klamm.node.events import Closed, Event, Flushed, Opened, Received, Woke, Yielded
 from klamm.runtime.files import RealFiles, RealRegion
 from klamm.wire.apis import API_BY_KEY, API_VERSIONS, response_type
 from klamm.wire.headers import read_response_header
@@ -98,6 +98,8 @@ class Solo:
                 self._closed.add(effect.connection)
             elif isinstance(effect, Flush):
                 left += self.node.step(Flushed(effect.token), self._now())
+            elif isinstance(effect, Yield):
+                left += self.node.step(Yielded(), self._now())
             elif isinstance(effect, Wake):
                 self._wake_ms = effect.at_ms
 

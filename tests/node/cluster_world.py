@@ -25,8 +25,8 @@ from klamm.ids import Now
 from klamm.log.files import DiskFailed, DiskFull
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
-from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
+from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
 from klamm.wire.apis import Api, response_type
 from klamm.wire.frames import encoded_request
@@ -171,6 +171,8 @@ class Member(Owner):
             if isinstance(effect, Wake):
                 self._wake_ms = effect.at_ms
                 world.at(effect.at_ms, partial(self._wake, effect.at_ms, life))
+            elif isinstance(effect, Yield):
+                world.after(0.0, partial(self._yielded, life))
             elif isinstance(effect, Flush):
                 world.after(world.flush_ms, partial(self._flush, effect, life))
             elif isinstance(effect, Dial):
@@ -200,6 +202,10 @@ class Member(Owner):
         if life == self.lives and self._wake_ms == at_ms:
             self._wake_ms = None
             self.hear(Woke())
+
+    def _yielded(self, life: int) -> None:
+        if life == self.lives:
+            self.hear(Yielded())
 
     def _flush(self, effect: Flush, life: int) -> None:
         if life == self.lives and self.is_alive:

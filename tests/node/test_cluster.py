@@ -3,12 +3,14 @@
 from typing import Any
 
 from klamm.errors import ErrorCode
+from klamm.handlers import handler
+from klamm.wire.apis import FETCH
 from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from klamm.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.node.cluster_world import ClusterWorld
-from tests.node.requests import batch_of
+from tests.node.requests import batch_of, produce_to
 
 TOPIC = "invoice"
 
@@ -74,6 +76,22 @@ def test_a_record_is_acknowledged_when_all_in_sync_replicas_have_it(world: Clust
     answer = produce(world, leader, b"one")
     assert (answer.error_code, answer.base_offset) == (0, 0)
     assert end_offsets(world) == {0: 1, 1: 1, 2: 1}
+
+
+def test_followers_hear_once_of_what_many_producers_wrote_at_once(world: ClusterWorld) -> None:
+    create(world)
+    leader = world[state(world).leader]
+    topic_id = leader.broker.image.topics[TOPIC].topic_id
+    clients = [world.client(leader.number) for _ in range(20)]
+
+    def fetches_for(producers: int) -> int:
+        leader.answers_with(FETCH, handler(FETCH))
+        asked = [(client, client.post(produce_to([(topic_id, 0)], b"x"))) for client in clients[:producers]]
+        world.run_until(lambda: all(number in client.answers for client, number in asked))
+        return leader.was_asked(FETCH)
+
+    world.run(100.0)
+    assert fetches_for(1) == fetches_for(20)
 
 
 def test_a_follower_takes_no_writes(world: ClusterWorld) -> None:

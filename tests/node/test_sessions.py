@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from klamm.broker.sessions import Position
 from klamm.errors import ErrorCode
-from klamm.handlers import fetch_answer
+from klamm.handlers.fetch_answer import FetchAnswer
 from klamm.partition.partition import Partition
 from tests.node.requests import NAMED, create, delete, delete_records, fetch_of, produce, send, values_in
 from tests.node.world import Client, World
@@ -240,13 +241,13 @@ def test_a_session_by_name_goes_on_with_the_topic_made_anew(client: Client) -> N
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The partition of every position that a fetch looked at: each look finds its partition first."""
     seen: list[int] = []
-    found = fetch_answer.found_partition
+    found = FetchAnswer._found
 
-    def counting(topic: str | bytes, index: int, *rest: Any) -> Partition:
-        seen.append(index)
-        return found(topic, index, *rest)
+    def counting(answer: FetchAnswer, position: Position) -> Partition:
+        seen.append(position.index)
+        return found(answer, position)
 
-    monkeypatch.setattr(fetch_answer, "found_partition", counting)
+    monkeypatch.setattr(FetchAnswer, "_found", counting)
     return seen
 
 

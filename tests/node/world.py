@@ -18,8 +18,8 @@ from klamm.ids import Now
 from klamm.log.files import DiskFailed, Files
 from klamm.metadata.image import Endpoint
 from klamm.node.assembly import assembled
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke, Yielded
 from klamm.partition.partition import Partition
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.wire.apis import API_BY_KEY, Api, response_type
@@ -156,6 +156,8 @@ class World:
         for effect in effects:
             if isinstance(effect, Wake):
                 self._wake_ms = effect.at_ms
+            elif isinstance(effect, Yield):
+                self.happens(Yielded())
             elif isinstance(effect, Flush):
                 if isinstance(self.files, RealFiles):
                     # As the driver does it: what is to be flushed is pinned when it is asked for.

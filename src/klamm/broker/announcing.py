@@ -1,8 +1,8 @@
 """Telling those who wait for records that a partition is not what it was.
 
-Consumers hear when the watermark, the start or the leader changes. Followers hear of every record, committed or not, in
-the same step in which it was written; of the watermark alone they hear with the next records, unless consumers read
-from them.
+Consumers hear when the watermark, the start or the leader changes. Followers hear of every record, committed or not,
+but not before every producer who is ready has had their turn: a fetch that went off with one small batch is not there
+for the next ones. Of the watermark alone they hear with the next records, unless consumers read from them.
 """
 
 from klamm.broker.waiting import Waiting
@@ -31,7 +31,7 @@ def announce_to_followers(partition: Partition, waiting: Waiting, *, wake: bool 
 
 
 def settle_for_followers(partition: Partition, waiting: Waiting) -> None:
-    """At the end of a step in which this partition, which has followers, may have changed."""
+    """After steps in which this partition, which has followers, may have changed."""
     is_news, wake = partition.news_for_followers()
     if is_news:
         announce_to_followers(partition, waiting, wake=wake)

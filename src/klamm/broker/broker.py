@@ -54,6 +54,7 @@ class Broker:
         self.files = files
         self.image: Image = metadata_image.EMPTY
         self.grown: list[Partition] = []
+        self.news_for_followers: dict[Partition, None] = {}
         self.waiting = Waiting()
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, tell)
         self.replication = Replication(self, tell)
@@ -221,12 +222,19 @@ class Broker:
                 self.waiting.watermark_moved(partition)
                 self.announce(partition)
             if partition.followers_hear:
-                settle_for_followers(partition, self.waiting)
+                self.news_for_followers[partition] = None
             if not partition.can_commit:
                 self.waiting.cannot_commit(partition)
             self.waiting.became_durable(partition)
             if partition.is_flushed or partition.log.has_unflushed_segments:
                 self._note_unflushed(partition, now)
+
+    def tell_followers(self) -> None:
+        """What was written since they were told last."""
+        news = list(self.news_for_followers)
+        self.news_for_followers.clear()
+        for partition in news:
+            settle_for_followers(partition, self.waiting)
 
     def announce(self, partition: Partition) -> None:
         """Something about this partition is different: tell fetches and fetch sessions that look at it."""

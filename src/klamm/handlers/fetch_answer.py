@@ -109,17 +109,24 @@ class FetchAnswer:
         return [self.session.positions[key] for key in self.session.active]
 
     def _attached(self, position: Position) -> Partition:
-        """The partition as it is now; the session hears of its changes from here on."""
-        partition = found_partition(position.topic, position.index, self.call, self.by_id)
-        if self.session is not None:
-            self.session.attach(position, partition)
-        else:
-            position.partition = partition
+        """The partition as it is now, if this client may read it here."""
+        partition = self._found(position)
         if partition.leader == partition.me or self.call.version < FIRST_VERSION_WITH_READING_FROM_FOLLOWERS:
             partition.check_serving()
         else:
             partition.check_reading()
         partition.check_epoch(position.current_leader_epoch)
+        return partition
+
+    def _found(self, position: Position) -> Partition:
+        """The partition, whoever may read it; the session hears of its changes from here on."""
+        partition = position.partition
+        if partition is None or partition.deleted:
+            partition = found_partition(position.topic, position.index, self.call, self.by_id)
+            if self.session is not None:
+                self.session.attach(position, partition)
+            else:
+                position.partition = partition
         return partition
 
     def _has_news(self, partition: Partition, position: Position) -> bool:

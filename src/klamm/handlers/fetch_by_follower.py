@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from klamm.broker.sessions import Position
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.fetch_answer import FetchAnswer, diverging, found_partition
-from klamm.ids import BrokerId, Epoch, Offset
+from klamm.ids import BrokerId, Epoch, Offset, Uuid
 from klamm.partition.partition import Partition
 from klamm.partition.progress import NO_BROKER_EPOCH
 from klamm.wire.messages.fetch import EpochEndOffset, FetchRequest, PartitionData
@@ -31,11 +31,12 @@ class FollowerFetch(FetchAnswer):
 
     def note_positions(self, request: FetchRequest) -> None:
         """How far this follower is, in the partitions that this fetch names."""
+        known = {} if self.session is None else self.session.positions
         for topic in request.topics:
             name = topic.topic_id if self.by_id else topic.topic
             for wanted in topic.partitions:
                 try:
-                    partition = found_partition(name, wanted.partition, self.call, self.by_id)
+                    partition = self._partition(known.get((name, wanted.partition)), name, wanted.partition)
                     follower = partition.check_follower(self.broker_id, self.broker_epoch, wanted.current_leader_epoch)
                     offset = wanted.fetch_offset
                     if offset >= partition.log.start_offset and not _parted(
@@ -47,6 +48,11 @@ class FollowerFetch(FetchAnswer):
                 except KafkaError:
                     # The answer will say so.
                     continue
+
+    def _partition(self, position: Position | None, topic: str | Uuid, index: int) -> Partition:
+        if position is not None and position.partition is not None and not position.partition.deleted:
+            return position.partition
+        return found_partition(topic, index, self.call, self.by_id)
 
     def subjects(self) -> list[object]:
         if self.session is not None:
@@ -82,11 +88,7 @@ class FollowerFetch(FetchAnswer):
         return not something and self.session is None
 
     def _attached(self, position: Position) -> Partition:
-        partition = found_partition(position.topic, position.index, self.call, self.by_id)
-        if self.session is not None:
-            self.session.attach(position, partition)
-        else:
-            position.partition = partition
+        partition = self._found(position)
         partition.check_follower(self.broker_id, self.broker_epoch, position.current_leader_epoch)
         return partition
 
@@ -134,6 +136,9 @@ class FollowerFetch(FetchAnswer):
 
 
 def _parted(partition: Partition, last_epoch: Epoch, fetch_offset: Offset) -> EpochEndOffset | None:
+    log = partition.log
+    if 0 <= last_epoch == log.epochs.latest and log.start_offset <= fetch_offset <= log.end_offset:
+        return None  # As almost always.
     if last_epoch < 0 and fetch_offset > partition.log.end_offset:
         return EpochEndOffset(epoch=partition.leader_epoch, end_offset=partition.log.end_offset)
     if fetch_offset < partition.log.start_offset:

@@ -55,6 +55,8 @@ class Cluster:
         self._is_broker = broker.config.is_broker
         self._controller_id = NO_BROKER
         self._acted = True
+        self._metadata_moved = True
+        self._metadata_due_ms: float | None = None
         self.has_effects = False
         self.next_due_ms: float | None = None
 
@@ -111,7 +113,7 @@ class Cluster:
         self.leaving.begin(now)
 
     def tick(self, now: Now) -> None:
-        self._acted = True
+        self._acted = self._metadata_moved = True
         self.peers.tick(now)
         self.metadata.tick(now)
         self.forwarding.tick(now)
@@ -135,6 +137,7 @@ class Cluster:
             self._broker.waiting.changed(self._broker.absent)
         if self.metadata.is_busy or self._broker.quorum_touched:
             self.metadata.settle(now)
+            self._metadata_moved = True
         if self._is_broker and not self._broker.is_open:
             self._open_when_caught_up(now)
         if self._broker.replication.is_busy:
@@ -148,9 +151,12 @@ class Cluster:
     def take_effects(self) -> list[Effect]:
         self.has_effects = False
         effects = self.peers.take_effects()
+        if self._metadata_moved:
+            self._metadata_moved = False
+            self._metadata_due_ms = self.metadata.next_deadline_ms()
         due = (
             self.peers.next_deadline_ms(),
-            self.metadata.next_deadline_ms(),
+            self._metadata_due_ms,
             self.membership.next_deadline_ms(),
             self.forwarding.next_deadline_ms(),
             self._broker.replication.next_deadline_ms,

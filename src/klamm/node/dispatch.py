@@ -28,6 +28,7 @@ from klamm.wire.apis import (
     API_BY_KEY,
     API_VERSIONS,
     BEGIN_QUORUM_EPOCH,
+    BROKER_HEARTBEAT,
     CONTROLLER,
     END_QUORUM_EPOCH,
     ENVELOPE,
@@ -46,9 +47,10 @@ ELEMENTS = 262_144
 """At most so many array elements in one request: each costs us far more memory than it costs the sender bytes."""
 
 OF_THE_QUORUM = frozenset(
-    {VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER}
+    {VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH, FETCH_SNAPSHOT, ADD_RAFT_VOTER, REMOVE_RAFT_VOTER, BROKER_HEARTBEAT}
 )
-"""After these the quorum may have something to say. (A Fetch of the metadata log says so itself.)"""
+"""After these the quorum, or the controller on it, may have something to say or another deadline. (A Fetch of the
+metadata log says so itself.)"""
 
 FORWARDABLE = frozenset(
     {

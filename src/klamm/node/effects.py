@@ -63,6 +63,12 @@ class Wake:
 
 
 @dataclass(slots=True)
+class Yield:
+    """Let those who are ready now have their turn, then say `Yielded`, at once if nobody is: there is something to tell
+    that is better told once for all of them."""
+
+
+@dataclass(slots=True)
 class Serve:
     """From now on clients are answered: say so to whoever waits for it."""
 
@@ -72,4 +78,4 @@ class Stop:
     """Nothing keeps this node any more: close everything and end."""
 
 
-Effect: TypeAlias = Dial | Send | Pause | Resume | Close | Flush | Wake | Serve | Stop
+Effect: TypeAlias = Dial | Send | Pause | Resume | Close | Flush | Wake | Yield | Serve | Stop

@@ -59,4 +59,9 @@ class Woke:
     """The moment asked for by the last `Wake` has come (or passed)."""
 
 
-Event: TypeAlias = Opened | Refused | Received | Drained | Closed | Flushed | Woke
+@dataclass(slots=True)
+class Yielded:
+    """Everybody who was ready when we said `Yield` has had their turn."""
+
+
+Event: TypeAlias = Opened | Refused | Received | Drained | Closed | Flushed | Woke | Yielded

@@ -2,6 +2,7 @@
 
 This file is the table of what happens on which event, and the order in which a step settles: partitions that grew,
 metadata that was committed, those who waited for either, then one send per connection, the flush, the next wake-up.
+Followers hear of what was written when nobody else is ready (`Yield`).
 Anything with an `if` about Kafka belongs lower.
 """
 
@@ -16,8 +17,8 @@ from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
 from klamm.node.chores import Chores
 from klamm.node.cluster import Cluster
-from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
+from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve, Wake, Yield
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.flushing import Flushing
 from klamm.node.identity import common_cluster_id, identity_of, taken_clean_shutdown
 from klamm.wire.apis import (
@@ -86,6 +87,7 @@ class Node:
         self._effects: list[Effect] = []
         self._wake_ms: float | None = None
         self._is_serving = False
+        self._is_yielding = False
         self._on: dict[type, Callable[[Any, Now], None]] = {
             Opened: self._opened,
             Refused: self._refused,
@@ -94,6 +96,7 @@ class Node:
             Closed: self._closed,
             Flushed: self._flushed,
             Woke: self._woke,
+            Yielded: self._yielded,
         }
 
     def start(self, endpoint: Endpoint, now: Now) -> list[Effect]:
@@ -185,6 +188,10 @@ class Node:
         self.cluster.tick(now)
         self.chores.run_slice(now)
 
+    def _yielded(self, event: Yielded, now: Now) -> None:
+        self._is_yielding = False
+        self.broker.tell_followers()
+
     # Settling.
 
     def _settled(self, now: Now) -> list[Effect]:
@@ -211,6 +218,9 @@ class Node:
             self._send(effects)
         if flush is not None:
             effects.append(flush)
+        if broker.news_for_followers and not self._is_yielding:
+            self._is_yielding = True
+            effects.append(Yield())
         self._set_alarm(effects)
         return effects
 

@@ -16,8 +16,8 @@ from klamm.facts import Tell
 from klamm.ids import Now
 from klamm.log.files import DiskFailed
 from klamm.metadata.image import Endpoint
-from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake
-from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke
+from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
+from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
 from klamm.runtime.dialer import Dialer
 from klamm.runtime.files import Pinned, RealFiles
@@ -124,6 +124,9 @@ class Driver:
     def _woke(self) -> None:
         self.step(Woke())
 
+    def _yielded(self) -> None:
+        self.step(Yielded())
+
     def _perform(self, effects: Sequence[Effect]) -> None:
         server = self.server
         for effect in effects:
@@ -131,6 +134,8 @@ class Driver:
                 server.send(effect.connection, effect.pieces)
             elif effect.__class__ is Wake:
                 self._alarm.at_ms = effect.at_ms
+            elif effect.__class__ is Yield:
+                self.loop.at_end_of_turn(self._yielded)
             elif effect.__class__ is Flush:
                 self._flush(effect)
             elif effect.__class__ is Pause:

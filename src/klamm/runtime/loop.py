@@ -3,8 +3,9 @@
 It is epoll and nothing more. A node never suspends, so there is nothing a coroutine could wait for; what asyncio adds
 was measured as 40 ms of start-up and ten megabytes (docs/decisions/0001). Several nodes can share one loop.
 
-Order within a turn: first everything that is ready (sockets, calls from other threads), then alarms. After the
-process itself has stalled it therefore hears what others said meanwhile before it acts on a deadline.
+Order within a turn: first everything that is ready (sockets, calls from other threads), then alarms, then what was to
+be done at the end of this turn. After the process itself has stalled it therefore hears what others said meanwhile
+before it acts on a deadline.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
+
+from klamm.runtime.alertness import Alertness
 
 OnReady: TypeAlias = Callable[[int], None]
 
@@ -42,12 +45,16 @@ class Alarm:
 
 
 class Loop:
-    def __init__(self) -> None:
+    def __init__(self, alertness: Alertness | None = None) -> None:
+        """Without alertness it sleeps whenever nothing is ready, as it should where it shares the interpreter."""
         self._epoll = select.epoll()
+        self._alertness = alertness
         self._ready: dict[int, OnReady] = {}
+        self._sending: set[int] = set()
         self._first: set[int] = set()
         self._alarms: list[Alarm] = []
         self._calls: deque[Callable[[], None]] = deque()
+        self._at_end: list[Callable[[], None]] = []
         self._stopped = False
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.watch(self._bell, READABLE, self._ring_heard)
@@ -62,10 +69,15 @@ class Loop:
 
     def change(self, descriptor: int, interest: int) -> None:
         self._epoll.modify(descriptor, interest)
+        if interest & WRITABLE:
+            self._sending.add(descriptor)
+        else:
+            self._sending.discard(descriptor)
 
     def forget(self, descriptor: int) -> None:
         del self._ready[descriptor]
         self._first.discard(descriptor)
+        self._sending.discard(descriptor)
         self._epoll.unregister(descriptor)
 
     def alarm(self, call: Callable[[], None]) -> Alarm:
@@ -81,6 +93,10 @@ class Loop:
         self._calls.append(call)
         os.eventfd_write(self._bell, 1)
 
+    def at_end_of_turn(self, call: Callable[[], None]) -> None:
+        """Call once everything that is ready now has been heard. In the loop's thread only."""
+        self._at_end.append(call)
+
     def stop(self) -> None:
         self.call_soon(self._stop)
 
@@ -88,9 +104,12 @@ class Loop:
         signal.signal(number, lambda *_: self.call_soon(call))
 
     def run(self) -> None:
-        poll, ready = self._epoll.poll, self._ready
+        poll, ready, alertness = self._epoll.poll, self._ready, self._alertness
         while not self._stopped:
-            happened = poll(self._timeout())
+            if alertness is None:
+                happened = poll(self._timeout())
+            else:
+                happened = alertness.wait(poll, self._timeout(), may_stay_awake=not self._sending)
             if len(happened) > 1 and self._first:
                 happened.sort(key=self._order)
             for descriptor, events in happened:
@@ -98,6 +117,10 @@ class Loop:
                 if on_ready is not None:
                     on_ready(events)
             self._ring_due_alarms()
+            if self._at_end:
+                calls, self._at_end = self._at_end, []
+                for call in calls:
+                    call()
 
     def run_calls(self) -> None:
         """What other threads asked for before the loop ended."""
@@ -111,6 +134,8 @@ class Loop:
             os.close(self._bell)
 
     def _timeout(self) -> float | None:
+        if self._at_end:
+            return 0.0
         at_ms = min((alarm.at_ms for alarm in self._alarms), default=NEVER)
         return None if at_ms == NEVER else max(0.0, (at_ms - monotonic_ms()) / 1000.0)
 

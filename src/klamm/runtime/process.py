@@ -22,6 +22,7 @@ from klamm.node.assembly import assembled
 from klamm.node.identity import WrongDirectory
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
+from klamm.runtime.alertness import Alertness
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import ListensWide, SettingWarning, Stopped
 from klamm.runtime.files import RealFiles
@@ -39,7 +40,7 @@ def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> bool:
     tell = log_lines(config.node_id)
     for warning in config.warnings:
         tell(SettingWarning(warning))
-    loop = Loop()
+    loop = Loop(Alertness())
     running = Running(config, loop, tell, cluster_id)
     listener = running.listener
     if not listener.is_loopback:

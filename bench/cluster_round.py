@@ -50,7 +50,7 @@ FULL = Plan(
     warmup_seconds=2.5,
     latency_seconds=10,
     latency_warmup_seconds=4,
-    system_warmup_seconds=5,
+    system_warmup_seconds=20,
     idle_seconds=5,
     fill_bytes=300_000_000,
 )

@@ -1,7 +1,7 @@
 """A broker that was killed on a machine that stayed up has lost nothing, and may say so."""
 
 from klamm.broker.life import FILE_NAME, UNKNOWN, Life
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 
 
 def test_after_a_kill_the_last_epoch_is_remembered() -> None:

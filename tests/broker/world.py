@@ -34,6 +34,7 @@ from klamm.partition.partition import Partition
 from klamm.records.batch import batches
 from klamm.records.builder import BatchBuilder
 from klamm.records.record import records_of
+from klamm.sim.disk import Disk
 from klamm.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -43,7 +44,6 @@ from klamm.wire.messages.alter_partition import (
 from klamm.wire.messages.fetch import FetchRequest, FetchResponse
 from klamm.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.broker.toy_controller import TOPIC, TOPIC_ID, ToyController
-from tests.node.disk import NodeDisk
 
 ALL = -1
 PRODUCE_VERSION = 13
@@ -66,7 +66,7 @@ class Member:
     def __init__(self, world: "World", broker_id: BrokerId) -> None:
         self.world = world
         self.id = broker_id
-        self.disk = NodeDisk()
+        self.disk = Disk()
         self.life = 0
         self.is_up = False
         self.seen = 0
@@ -114,6 +114,7 @@ class Member:
         while True:
             if broker.grown:
                 broker.settle_grown(now)
+            broker.tell_followers()
             released = broker.waiting.take_released()
             for waiter, in_time in released:
                 waiter.deliver(now, in_time)

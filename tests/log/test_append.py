@@ -11,7 +11,7 @@ from klamm.records.batch import InvalidBatch, read_header, set_max_timestamp
 from klamm.records.compression import Codec
 from klamm.records.control import end_transaction_marker
 from klamm.records.record import records_of
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import DIRECTORY, NOW, SMALL, batch_of, batch_of_size, everything, later, opened, values_of
 
 HOUR_MS = 60 * 60 * 1000

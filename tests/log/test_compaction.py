@@ -16,7 +16,7 @@ from klamm.log.walking import Damaged
 from klamm.records.batch import TRANSACTIONAL_BIT
 from klamm.records.compression import Codec
 from klamm.records.control import end_transaction_marker
-from tests.log.disk import Crashed, Disk
+from klamm.sim.disk import Crashed, Disk
 from tests.log.making import DIRECTORY, NOW, batch_of, everything, later, opened, values_of
 
 COMPACT = LogSettings(segment_bytes=600, index_interval_bytes=100, compact=True, delete=False, file_delete_delay_ms=0)

@@ -16,7 +16,7 @@ from klamm.log.log import Log
 from klamm.log.producers import ProducerStates, Remembered
 from klamm.log.settings import LogSettings
 from klamm.records.batch import read_header, stamp
-from tests.log.disk import Crashed, Disk
+from klamm.sim.disk import Crashed, Disk
 from tests.log.making import NOW, batch_of, everything, opened
 
 SETTINGS = LogSettings(segment_bytes=700, index_interval_bytes=150, retention_ms=-1, file_delete_delay_ms=0)

@@ -10,7 +10,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.log.files import DiskFailed, DiskFull
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import NOW, SMALL, batch_of, opened, values_of
 
 

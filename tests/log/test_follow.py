@@ -10,7 +10,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.records.batch import InvalidBatch, stamp
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import NOW, SMALL, batch_of, everything, opened, values_of
 
 OTHER = LogSettings(segment_bytes=1_300, index_interval_bytes=100)

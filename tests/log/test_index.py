@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from klamm.log.index import PENDING_ENTRIES, WINDOW_ENTRIES, OffsetIndex, TimeIndex
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 
 
 def test_entries_are_kafkas_bytes() -> None:

@@ -12,7 +12,7 @@ from klamm.log.settings import LogSettings
 from klamm.log.snapshots import read_snapshot, snapshot_bytes
 from klamm.records.batch import MAX_SEQUENCE, TRANSACTIONAL_BIT
 from klamm.records.control import end_transaction_marker
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import NOW, SMALL, batch_of, later, opened, values_of
 
 

@@ -11,7 +11,7 @@ from klamm.ids import Now
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.records.batch import batches
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import NOW, SMALL, batch_of, batch_of_size, opened
 
 

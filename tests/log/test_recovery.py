@@ -11,7 +11,7 @@ from klamm.facts import Fact
 from klamm.log.log import Log
 from klamm.log.recovery import FlushedRecordsMissing, LogDamaged, TailCut
 from klamm.log.walking import Damaged
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import DIRECTORY, NOW, SMALL, batch_of, everything, later, opened, values_of
 
 YOUNGEST = 50
@@ -290,7 +290,7 @@ def test_no_flipped_bit_is_ever_served() -> None:
         epochs = [stored.header.leader_epoch for stored in found]
         assert epochs == sorted(epochs)
         disk = Disk()
-        disk.directories.add(DIRECTORY)
+        disk.make_directory(DIRECTORY)
         for name, content in whole.items():
             disk.write_whole(name, content)
 

@@ -2,7 +2,7 @@
 
 from klamm.log.settings import LogSettings
 from klamm.records.batch import HEADER_BYTES
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import DIRECTORY, NOW, batch_of, batch_of_size, later, opened, values_of
 
 TEN_A_SEGMENT = LogSettings(segment_bytes=1000, retention_ms=-1, file_delete_delay_ms=1000)

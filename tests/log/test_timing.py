@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from klamm.log.settings import LogSettings
 from klamm.records.builder import BatchBuilder
 from klamm.records.compression import Codec
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.log.making import NOW, batch_of, opened
 
 

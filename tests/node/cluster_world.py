@@ -28,10 +28,10 @@ from klamm.node.assembly import assembled
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
+from klamm.sim.disk import Disk
 from klamm.wire.apis import Api, response_type
 from klamm.wire.frames import encoded_request
 from klamm.wire.headers import read_response_header
-from tests.node.disk import NodeDisk
 from tests.node.world import api_of
 
 BEGINNING_MS = 1_000.0
@@ -67,7 +67,7 @@ class Member(Owner):
         super().__init__(node_id)
         self.world = world
         self.overrides = overrides
-        self.disk = NodeDisk()
+        self.disk = Disk()
         self.lives = 0
         self.boots = 0
         """How often its machine was started."""

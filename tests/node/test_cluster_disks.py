@@ -21,7 +21,7 @@ from tests.node.troubled import NEW, SESSION_MS, another, checkpointed, controll
 # The metadata log fails.
 
 
-@pytest.mark.parametrize("call", ["append", "flush"])
+@pytest.mark.parametrize("call", ["append", "flush", "read"])
 def test_a_node_whose_metadata_log_fails_ends_and_what_it_led_is_led_by_others(world: ClusterWorld, call: str) -> None:
     """It would never hear again what the cluster decides. If it went on, it would acknowledge records as a leader that
     it no longer is, without end."""

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from klamm.errors import ErrorCode
-from tests.log.disk import Crashed
+from klamm.sim.disk import Crashed
 from tests.node.requests import (
     NAMED,
     acknowledged,
@@ -221,3 +221,19 @@ def test_whose_directory_it_is_is_on_disk_with_the_first_record() -> None:
     assert acknowledged(client.ask(produce("safe", b"x"), NAMED)).error_code == ErrorCode.NONE
     inode = world.disk.names["safe-0/partition.metadata"]
     assert inode.durable == bytes(inode.content)
+
+
+def test_a_directory_that_names_no_topic_after_a_power_loss_may_be_an_earlier_ones() -> None:
+    """Its name was lost, so nothing in it was promised to anybody; its records may be those of a topic that was deleted
+    (`klamm sim --seed 124` told so)."""
+    world = World()
+    client = world.connect()
+    client.ask(creation("quick"))
+    assert acknowledged(client.ask(produce("quick", b"x"), NAMED)).error_code == ErrorCode.NONE
+    client.ask(creation("other"))  # The names are on disk with this.
+    for name, inode in world.disk.names.items():
+        if name.startswith("quick-0/"):
+            inode.replace(bytearray() if name.endswith("partition.metadata") else inode.content)
+    world.disk.crash(Random(1))
+    world.start_again()
+    assert offsets(world.connect(), "quick") == (0, 0)

@@ -9,6 +9,7 @@ from klamm.broker.facts import LogsOpened
 from klamm.errors import ErrorCode
 from klamm.log.files import DiskFailed
 from klamm.metadata.image import Image
+from klamm.sim.disk import Crashed
 from klamm.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from klamm.wire.messages.describe_cluster import DescribeClusterRequest
 from klamm.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -22,7 +23,6 @@ from klamm.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from tests.log.disk import Crashed
 from tests.node.requests import (
     NAMED,
     create,

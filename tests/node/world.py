@@ -22,10 +22,10 @@ from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve,
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke, Yielded
 from klamm.partition.partition import Partition
 from klamm.runtime.files import Pinned, RealFiles
+from klamm.sim.disk import Disk
 from klamm.wire.apis import API_BY_KEY, Api, response_type
 from klamm.wire.frames import encoded_request
 from klamm.wire.headers import read_response_header
-from tests.node.disk import NodeDisk
 
 Kind = TypeVar("Kind", bound=Fact)
 
@@ -43,7 +43,7 @@ class World:
     """Settings are given with underscores for dots. The node is started unless `start` is False."""
 
     def __init__(self, files: Files | None = None, *, node_id: int = 0, start: bool = True, **settings: str) -> None:
-        self.files: Files = files or NodeDisk()
+        self.files: Files = files or Disk()
         self.overrides = {"node.id": str(node_id)} | {key.replace("_", "."): text for key, text in settings.items()}
         self.now = BEGINNING
         self.told: list[Fact] = []
@@ -55,8 +55,8 @@ class World:
             self.start()
 
     @property
-    def disk(self) -> NodeDisk:
-        assert isinstance(self.files, NodeDisk)
+    def disk(self) -> Disk:
+        assert isinstance(self.files, Disk)
         return self.files
 
     @property

@@ -7,7 +7,7 @@ from klamm.metadata.image import PartitionState
 from klamm.partition.partition import Partition
 from klamm.partition.surroundings import Surroundings
 from klamm.records.builder import BatchBuilder
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 
 BEGINNING = Now(1_000.0, 1_700_000_000_000)
 TOPIC_ID = b"t" * 16

@@ -8,7 +8,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.partition.follower import agreed_end
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.partition.replica import BEGINNING, Replica, batch_of
 
 History = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), max_size=6)

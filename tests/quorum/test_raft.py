@@ -25,7 +25,7 @@ from klamm.records.builder import BatchBuilder
 from klamm.records.control import KRaftVersion, LeaderChange, quorum_record_of
 from klamm.records.control import Voters as VotersRecord
 from klamm.records.record import records_of
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 
 NODE = 3
 HOME = bytes(range(1, 17))

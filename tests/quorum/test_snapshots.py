@@ -15,7 +15,7 @@ from klamm.quorum.messages import SnapshotId
 from klamm.quorum.raft import Raft, UnreadableMetadata
 from klamm.quorum.snapshot import SLICE_BYTES, file_name, snapshot_of
 from klamm.quorum.voters import Voter, Voters
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 from tests.quorum.checks import Checks
 from tests.quorum.test_stories import elected, others, running
 from tests.quorum.world import World

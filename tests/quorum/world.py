@@ -33,7 +33,7 @@ from klamm.quorum.messages import (
 from klamm.quorum.raft import Raft
 from klamm.quorum.ready import CommittedBatch, Flush, Ready
 from klamm.quorum.voters import Voter, Voters
-from tests.log.disk import Disk
+from klamm.sim.disk import Disk
 
 CLUSTER = "a-cluster"
 WALL_MS = 1_700_000_000_000

@@ -3,17 +3,18 @@
 The metadata log says which partitions there are; a directory is only where one lives. It names its topic's id in
 `partition.metadata`, as in Kafka, so a directory of a topic that was deleted while we were away, or whose name was
 given to another topic since, is not taken for what it is not. Such a one is set aside under a name of its own and
-removed.
+removed. So is one that names no topic, unless something in it was surely flushed: the name reaches the disk with the
+first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's.
 
 A partition has a directory from its first record on. Ten thousand new ones are ten thousand objects and no system call.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from klamm.broker.facts import DirectoryStays, StrayDirectory
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
-from klamm.ids import ZERO_UUID, BrokerId, Now, Uuid, uuid_text
+from klamm.ids import ZERO_UUID, BrokerId, Now, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
 from klamm.metadata.image import Image
@@ -31,7 +32,7 @@ class Directories:
         self._tell = tell
         self._doomed: list[str] = []
 
-    def belonging_to(self, image: Image, me: BrokerId) -> set[str]:
+    def belonging_to(self, image: Image, me: BrokerId, is_flushed: Callable[[TopicPartition], bool]) -> set[str]:
         """Those on disk that belong to our replicas of the image; the others are set aside."""
         kept = set()
         for entry in self._files.listing(""):
@@ -42,7 +43,12 @@ class Directories:
                 topic = image.topics.get(topic_name)
                 state = image.partition(topic_name, int(number))
                 found = self._topic_id_of(entry)
-                if topic is not None and state is not None and me in state.replicas and found in (None, topic.topic_id):
+                is_ours = topic is not None and state is not None and me in state.replicas
+                if found is None:
+                    is_ours = is_ours and is_flushed(TopicPartition(topic_name, int(number)))
+                elif topic is not None:
+                    is_ours = is_ours and found == topic.topic_id
+                if is_ours:
                     kept.add(entry)
                 else:
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))

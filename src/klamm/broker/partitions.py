@@ -78,12 +78,13 @@ class Partitions:
     def open_all(self, image: Image, now: Now, *, clean: bool) -> None:
         """Open every log of the image that is ours, and set aside the directories that are nobody's. So the image must
         not be older than what was on this disk."""
+        recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
         opening = _Opening(
             clean,
-            self.checkpointed(checkpoint.RECOVERY_POINTS),
+            recovery_points,
             self.checkpointed(checkpoint.LOG_START_OFFSETS),
             self.checkpointed(checkpoint.HIGH_WATERMARKS),
-            self.directories.belonging_to(image, self._me),
+            self.directories.belonging_to(image, self._me, lambda name: clean or recovery_points.get(name, 0) > 0),
         )
         opened = 0
         for topic in image.topics.values():

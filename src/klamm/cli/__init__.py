@@ -13,6 +13,7 @@ COMMANDS = {
     "node": "kill, stop, start, pause or resume single nodes",
     "topic": "create, list, describe, alter and delete topics; see their placement",
     "broker": "run one broker in the foreground",
+    "sim": "whole clusters in a simulator, from seeds, and every promise checked",
 }
 
 HELP = """\

@@ -36,6 +36,19 @@ class RegistrationRefused(Fact):
         return f"the controller refuses this broker: {self.reason}"
 
 
+class EarlierLifeStands(Fact):
+    """After a while it is fenced, because it says nothing. Unless it does: then two processes use one id."""
+
+    level = "warning"
+    broker_id: int
+
+    def __str__(self) -> str:
+        return (
+            f"the controller still counts on another process as broker {self.broker_id}: waiting until that is found "
+            "dead; if it runs elsewhere, give one of the two another id"
+        )
+
+
 class Serving(Fact):
     broker_id: int
 

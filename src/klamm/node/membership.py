@@ -17,7 +17,7 @@ from klamm.errors import ErrorCode, error_code
 from klamm.facts import Tell
 from klamm.ids import Now, Uuid
 from klamm.metadata.image import Endpoint
-from klamm.node.facts import Registered, RegistrationRefused, Replaced, Serving
+from klamm.node.facts import EarlierLifeStands, Registered, RegistrationRefused, Replaced, Serving
 from klamm.node.identity import Identity
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.wire.apis import BROKER_HEARTBEAT, BROKER_REGISTRATION
@@ -158,6 +158,9 @@ class Membership:
             self._due_ms += RETRY_MS
         elif answer.error_code == ErrorCode.NOT_CONTROLLER:
             self._due_ms += NOT_YET_MS
+        elif answer.error_code == ErrorCode.DUPLICATE_BROKER_REGISTRATION:
+            self._tell(EarlierLifeStands(self._broker.node_id))
+            self._due_ms += 10 * RETRY_MS
         elif answer.error_code:
             self._tell(RegistrationRefused(error_code(answer.error_code).name))
             self._due_ms += 10 * RETRY_MS

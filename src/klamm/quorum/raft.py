@@ -131,6 +131,11 @@ class Raft:
         return self._me.leader_id
 
     @property
+    def voted_id(self) -> BrokerId:
+        """Whom it voted for in this epoch; NO_BROKER while it has not."""
+        return self._me.election.voted_id
+
+    @property
     def role(self) -> Role:
         return self._me.role
 
@@ -317,7 +322,10 @@ class Raft:
         ready.requests, me.outbox = me.outbox, []
         ready.checkpoint, journal.was_cut = journal.was_cut, False
         if ready.snapshot is None:
-            ready.committed = journal.next_committed(me.high_watermark)
+            try:
+                ready.committed = journal.next_committed(me.high_watermark)
+            except DiskFailed as error:
+                self._failed(error)
         return ready
 
     def flushed(self, up_to: Offset) -> None:

@@ -1,14 +1,16 @@
-"""A disk in memory that forgets, tears and fails: the log's world in tests, and later in the simulator.
+"""A disk in memory that forgets, tears, fails and rots.
 
-It keeps every promise of `klamm.log.files` and not one more. On `crash` each file keeps what was flushed and a drawn
-part of what was appended or cut since, the last write torn, some blocks perhaps never written. Names that changed since
-the last flush survive as a drawn prefix. Every call that changes something is counted, and any one of them can be made
-to fail, or to be the last one before a crash.
+It keeps every promise of `klamm.log.files` and not one more. When the power is lost, each file keeps what was flushed
+and a drawn part of what was appended or cut since, the last write torn, some blocks perhaps never written; names that
+changed since the last flush survive as a drawn prefix, in their order. A directory is a name like any other
+(`orders-0/`), and renaming it is one change. Every call that changes something is counted, and any one of them can be
+made to fail, or to be the last one of this life.
 """
 
 import errno
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import TypeAlias
 
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
@@ -16,19 +18,23 @@ from klamm.log.files import DiskFailed, DiskFull, File, Space
 BLOCK_BYTES = 32
 """Much smaller than a real disk's, but no smaller than what a batch's checksum leaves out."""
 
-Change = tuple[str, str, "Inode | str | None"]
+PLENTY_BYTES = 2**40
+
+Change: TypeAlias = tuple[str, str, "Inode | str | None"]
 
 
 class Crashed(BaseException):
-    """The machine lost its power in the middle of a call. Nobody may catch this but the test."""
+    """The process, or its machine, ended in the middle of a call. Nobody may catch this but the world."""
 
 
 class Inode:
     """A file's bytes, the bytes of it that are on disk, and what happened since."""
 
+    __slots__ = ("changes", "content", "durable")
+
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
-        self.durable = b""
+        self.durable = bytearray()
         self.changes: list[bytes | int] = [content] if content else []
 
     def append(self, data: bytes) -> None:
@@ -40,25 +46,30 @@ class Inode:
         self.changes.append(size)
 
     def flush(self) -> None:
-        self.durable = bytes(self.content)
+        for change in self.changes:
+            _change(self.durable, change)
         self.changes = []
 
     def crash(self, random: Random) -> None:
         survived = bytearray(self.durable)
         kept = random.randint(0, len(self.changes))
         for change in self.changes[:kept]:
-            if isinstance(change, int):
-                del survived[change:]
-            else:
-                survived += change
+            _change(survived, change)
         if kept < len(self.changes) and isinstance(torn := self.changes[kept], bytes):
             survived += torn[: random.randint(0, len(torn))]
         self._lose_blocks(survived, random)
-        self.content = survived
-        self.flush()
+        self.replace(survived)
+
+    def replace(self, content: bytearray) -> None:
+        """This is what is on disk now, whatever was before."""
+        self.content = content
+        self.durable = bytearray(content)
+        self.changes = []
 
     def _lose_blocks(self, survived: bytearray, random: Random) -> None:
         """The file's size may be on disk before its bytes are."""
+        if survived == self.durable:
+            return
         changed = (at for at, byte in enumerate(self.durable) if at >= len(survived) or survived[at] != byte)
         start = next(changed, len(self.durable))
         if start < len(survived) and random.random() < 0.3:
@@ -69,6 +80,8 @@ class Inode:
 
 
 class MemoryRegion:
+    __slots__ = ("_content",)
+
     def __init__(self, content: bytes) -> None:
         self._content = content
 
@@ -80,6 +93,8 @@ class MemoryRegion:
 
 
 class MemoryFile:
+    __slots__ = ("_disk", "_inode", "_life", "path", "size")
+
     def __init__(self, disk: "Disk", path: str) -> None:
         self._disk = disk
         self._life = disk.life
@@ -89,8 +104,9 @@ class MemoryFile:
 
     def append(self, data: Bytes) -> None:
         self._disk.changing("append", self.path, self._life)
-        self.inode.append(bytes(data))
-        self.size = len(self.inode.content)
+        inode = self.inode
+        inode.append(bytes(data))
+        self.size = len(inode.content)
 
     def read(self, position: int, length: int) -> bytes:
         self._disk.reading("read", self.path, self._life)
@@ -134,14 +150,35 @@ class Disk:
         self.names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._changes: list[Change] = []
-        self.directories: set[str] = set()
         self.life = 0
-        """How many crashes there were; files of an earlier life must not be used."""
+        """How many lives it has seen; files of an earlier one must not be used."""
         self.calls = 0
         self.crash_at: int | None = None
         """The number of the call that does not happen any more."""
-        self.failure: Callable[[str, str], DiskFailed | None] = lambda call, path: None
+        self.failure: Callable[[str, str], DiskFailed | None] | None = None
         """Asked before every call, also before reads, with its name and path."""
+        self.free_bytes = PLENTY_BYTES
+        self.flushed_paths: list[list[str]] = []
+        """What each flush was asked to bring to disk, also those that failed."""
+
+    # What the world does to it.
+
+    def crash(self, random: Random) -> None:
+        """Lose power. Open files are gone, and of what was not flushed only some is left."""
+        names = dict(self._durable_names)
+        for change in self._changes[: random.randint(0, len(self._changes))]:
+            _rename(names, change)
+        self.names = names
+        for inode in {id(inode): inode for inode in names.values()}.values():
+            inode.crash(random)
+        self._commit()
+        self.end_life()
+
+    def end_life(self) -> None:
+        """The process ended. What it wrote is there, for the system has it."""
+        self.life += 1
+        self.calls = 0
+        self.crash_at = None
 
     def fail_once(self, call: str, number: int = 0) -> None:
         """Let the call of this name, after so many others, fail for want of space, or else with EIO."""
@@ -159,44 +196,34 @@ class Disk:
 
         self.failure = failure
 
-    def crash(self, random: Random) -> None:
-        """Lose power. Open files are gone, and of what was not flushed only some is left."""
-        names = dict(self._durable_names)
-        for change in self._changes[: random.randint(0, len(self._changes))]:
-            _apply(names, change)
-        self.names = names
-        for inode in {id(inode): inode for inode in names.values()}.values():
-            inode.crash(random)
-        self._commit()
-        self.life += 1
-        self.calls = 0
-        self.crash_at = None
-
     # Files.
 
     def file(self, path: str) -> MemoryFile:
         return MemoryFile(self, path)
 
     def exists(self, path: str) -> bool:
-        return path in self.names or path in self.directories
+        return path in self.names or f"{path}/" in self.names
 
     def listing(self, path: str) -> list[str]:
-        prefix = f"{path}/"
-        return sorted({name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)})
+        prefix = f"{path}/" if path else ""
+        below = {name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)}
+        return sorted(below - {""})
 
     def make_directory(self, path: str) -> None:
         self.changing("make_directory", path, self.life)
-        self.directories.add(path)
+        if not self.exists(path):
+            self.change_name(("link", f"{path}/", Inode()))
 
     def remove_directory(self, path: str) -> None:
         self.changing("remove_directory", path, self.life)
-        for name in self.listing(path):
-            self.change_name(("remove", f"{path}/{name}", None))
-        self.directories.discard(path)
+        for name in [name for name in self.names if name.startswith(f"{path}/")]:
+            self.change_name(("remove", name, None))
 
     def rename(self, old: str, new: str) -> None:
         self.changing("rename", old, self.life)
-        self.change_name(("rename", old, new))
+        if not self.exists(old):
+            raise DiskFailed(f"{old}: No such file or directory", errno.ENOENT)
+        self.change_name(("rename directory" if f"{old}/" in self.names else "rename", old, new))
 
     def remove(self, path: str) -> None:
         self.changing("remove", path, self.life)
@@ -217,6 +244,7 @@ class Disk:
             self._commit()
 
     def flush(self, files: Sequence[File]) -> None:
+        self.flushed_paths.append([file.path for file in files])
         self.changing("flush", " ".join(file.path for file in files), self.life)
         for file in files:
             assert isinstance(file, MemoryFile)
@@ -224,7 +252,7 @@ class Disk:
         self._commit()
 
     def space(self) -> Space:
-        return Space(2**40, 2**40)
+        return Space(PLENTY_BYTES, self.free_bytes)
 
     # For files.
 
@@ -235,27 +263,37 @@ class Disk:
         self.calls += 1
 
     def reading(self, call: str, path: str, life: int) -> None:
-        assert life == self.life, f"{call} of {path}, which was opened before a crash"
-        failure = self.failure(call, path)
-        if failure is not None:
+        assert life == self.life, f"{call} of {path}, which was opened in an earlier life"
+        if self.failure is not None and (failure := self.failure(call, path)) is not None:
             raise failure
 
     def change_name(self, change: Change) -> None:
-        _apply(self.names, change)
+        _rename(self.names, change)
         self._changes.append(change)
 
     def _commit(self) -> None:
-        self._durable_names = dict(self.names)
-        self._changes = []
+        if self._changes:
+            self._durable_names = dict(self.names)
+            self._changes = []
 
 
-def _apply(names: dict[str, Inode], change: Change) -> None:
+def _change(content: bytearray, change: bytes | int) -> None:
+    if isinstance(change, int):
+        del content[change:]
+    else:
+        content += change
+
+
+def _rename(names: dict[str, Inode], change: Change) -> None:
     kind, path, what = change
     if kind == "remove":
         names.pop(path, None)
     elif kind == "rename":
         assert isinstance(what, str)
         names[what] = names.pop(path)
+    elif kind == "rename directory":
+        for name in [name for name in names if name.startswith(f"{path}/")]:
+            names[f"{what}/{name.removeprefix(f'{path}/')}"] = names.pop(name)
     else:
         assert isinstance(what, Inode)
         names[path] = what

@@ -1,0 +1,201 @@
+"""`klamm sim`: whole clusters with their clients in a simulator, from seeds, and every promise checked."""
+
+import sys
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from klamm.cli.options import add_json, parser_of
+from klamm.cli.saying import FAILED, print_json
+from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
+from klamm.sim.plan import FAULTS, OPERATIONS, Plan, drawn_plan
+from klamm.sim.run import Outcome
+
+DESCRIPTION = """\
+Run clusters with producers, consumers and an operator in one process, on a network, disks and clocks drawn from a seed:
+nodes are killed, paused, cut off, lose their power and their disks. After every event the promises are checked; then
+everything is mended, and the cluster has to come back. The same seed is the same run, event by event.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm sim --seeds 1000 --jobs 2           a thousand runs; stops at the first that breaks a promise, and shrinks it
+  klamm sim --seed 42                       one run
+  klamm sim --seed 42 --verbose             with its story: what happened to whom, line by line
+  klamm sim --seed 42 --without pause,cut   the same run with less trouble
+
+exit code 0: every promise was kept; 1: one was broken
+"""
+
+TROUBLES = (*FAULTS, *OPERATIONS)
+LAST_LINES = 60
+STATUS_SECONDS = 0.5
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = parser_of("sim", DESCRIPTION, EXAMPLES)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seed", type=int, metavar="N", help="one run, from this seed")
+    which.add_argument("--seeds", type=int, metavar="COUNT", help="so many runs (100)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first of many seeds (0)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="COUNT", help="so many at a time (1)")
+    parser.add_argument("--verbose", action="store_true", help="tell the story of the run")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="trouble for so long, in the simulated time of one run"
+    )
+    parser.add_argument("--without", default="", metavar="NAMES", help=f"less trouble: {', '.join(TROUBLES)}")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="append what the runs came to, as a line of JSON")
+    add_json(parser)
+    options = parser.parse_args(arguments)
+    unknown = [name for name in _names(options) if name not in TROUBLES]
+    if unknown:
+        parser.error(f"there is no such trouble: {', '.join(unknown)}")
+    if options.jobs < 1:
+        parser.error("--jobs: at least one run at a time")
+    return _one(options) if options.seed is not None else _many(options)
+
+
+def _names(options: Namespace) -> list[str]:
+    return [name.strip() for name in options.without.split(",") if name.strip()]
+
+
+def _plan(options: Namespace) -> Plan:
+    plan = drawn_plan(options.seed).without(*_names(options))
+    return plan if options.seconds is None else plan.lasting(options.seconds * 1_000.0)
+
+
+def _one(options: Namespace) -> int:
+    outcome = outcome_of(_plan(options), keeps_all=options.verbose)
+    if options.json:
+        print_json(_document(outcome))
+    else:
+        if options.verbose:
+            print("\n".join(outcome.story))
+        print(_line(outcome))
+        if outcome.failure is not None and not options.verbose:
+            print("\n".join(outcome.story[-LAST_LINES:]))
+    return 0 if outcome.failure is None else FAILED
+
+
+def _many(options: Namespace) -> int:
+    count = 100 if options.seeds is None else options.seeds
+    tally, failed, began = Tally(), None, time.monotonic()
+    with closing(_told(outcomes(range(options.first, options.first + count), options.jobs), count, tally)) as told:
+        for outcome in told:
+            if outcome.failure is not None:
+                failed = outcome
+                break
+            tally.add(outcome)
+    seconds = time.monotonic() - began
+    document = _tally_document(options, tally, failed, seconds)
+    if options.results is not None:
+        with options.results.open("a") as results:
+            results.write(_one_line(document) + "\n")
+    if options.json:
+        print_json(document)
+    else:
+        print(_tally_text(tally, seconds))
+    if failed is None:
+        return 0
+    if not options.json:
+        _show_failure(failed)
+    return FAILED
+
+
+def _told(runs: Iterator[Outcome], count: int, tally: Tally) -> Generator[Outcome, None, None]:
+    """The same runs, with a line on the terminal that says how far they are."""
+    shows = sys.stderr.isatty()
+    said = 0.0
+    for outcome in runs:
+        yield outcome
+        if shows and time.monotonic() - said > STATUS_SECONDS:
+            said = time.monotonic()
+            done = f"{tally.runs:,} of {count:,} runs, {tally.simulated_ms / 3_600_000:.1f} simulated hours"
+            print(f"\r{done}, {sum(tally.faults.values()):,} faults ", end="", file=sys.stderr, flush=True)
+    if shows:
+        print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _show_failure(failed: Outcome) -> None:
+    print(f"\nseed {failed.plan.seed} broke a promise: {failed.failure}\nlooking for a smaller run that does, too ...")
+    small = shrunk(failed)
+    print("\n".join(small.story[-LAST_LINES:]))
+    gone = [name for name in (*failed.plan.faults, *failed.plan.operations) if name not in _all_of(small.plan)]
+    without = f" --without '{','.join(gone)}'" if gone else ""
+    print(f"\nklamm sim --seed {failed.plan.seed} --seconds {small.plan.duration_ms / 1_000:g}{without} --verbose")
+
+
+def _all_of(plan: Plan) -> list[str]:
+    return [*plan.faults, *plan.operations]
+
+
+# Texts.
+
+
+def _line(outcome: Outcome) -> str:
+    plan = outcome.plan
+    verdict = "every promise was kept" if outcome.failure is None else f"BROKEN {outcome.failure}"
+    return (
+        f"seed {plan.seed}: {plan.brokers} brokers, {outcome.simulated_ms / 1_000:.1f} s, {outcome.events:,} events, "
+        f"{outcome.acknowledged:,} records acknowledged, {outcome.reads:,} read, "
+        f"{sum(outcome.faults.values())} faults: {verdict}\nhash of all events: {outcome.digest}"
+    )
+
+
+def _tally_text(tally: Tally, seconds: float) -> str:
+    rate = tally.runs / seconds if seconds else 0.0
+    speed = tally.simulated_ms / 1_000 / seconds if seconds else 0.0
+    return (
+        f"{tally.runs:,} runs kept every promise: "
+        f"{tally.simulated_ms / 3_600_000:.2f} simulated hours in {seconds:.0f} s "
+        f"({rate:.1f} runs a second, {speed:.0f} times as fast as life), {tally.events:,} events, "
+        f"{tally.acknowledged:,} records acknowledged, {tally.reads:,} read\n"
+        f"faults: {_counted(tally.faults)}\n"
+        f"operations: {_counted(tally.operations)}\n"
+        f"reached: {_counted(tally.reached)}"
+    )
+
+
+def _counted(counter: Counter[str]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in sorted(counter.items())) or "none"
+
+
+def _document(outcome: Outcome) -> dict[str, object]:
+    return {
+        "seed": outcome.plan.seed,
+        "broken": None if outcome.failure is None else str(outcome.failure),
+        "hash": outcome.digest,
+        "simulatedSeconds": outcome.simulated_ms / 1_000,
+        "events": outcome.events,
+        "acknowledged": outcome.acknowledged,
+        "read": outcome.reads,
+        "faults": dict(outcome.faults),
+        "operations": dict(outcome.operations),
+        "reached": dict(outcome.reached),
+    }
+
+
+def _tally_document(options: Namespace, tally: Tally, failed: Outcome | None, seconds: float) -> dict[str, object]:
+    return {
+        "first": options.first,
+        "runs": tally.runs,
+        "seconds": seconds,
+        "simulatedSeconds": tally.simulated_ms / 1_000,
+        "events": tally.events,
+        "acknowledged": tally.acknowledged,
+        "read": tally.reads,
+        "faults": dict(tally.faults),
+        "operations": dict(tally.operations),
+        "reached": dict(tally.reached),
+        "brokenSeed": None if failed is None else failed.plan.seed,
+        "broken": None if failed is None else str(failed.failure),
+    }
+
+
+def _one_line(document: dict[str, object]) -> str:
+    import json
+
+    return json.dumps(document, sort_keys=True)

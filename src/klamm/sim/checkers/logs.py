@@ -1,0 +1,82 @@
+"""The replicas' logs: the same bytes at the same offset and epoch everywhere, dense, and whole.
+
+I13, I16, I17, I20: whatever a replica holds was written once, by one leader of one epoch, and looks the same wherever
+it was copied to.
+"""
+
+from zlib import crc32
+
+from klamm.ids import BrokerId, Epoch, Offset, Uuid
+from klamm.partition.partition import Partition
+from klamm.records.batch import batches, intact
+from klamm.sim.machine import Machine
+from klamm.sim.promise import broken
+
+AT_ONCE_BYTES = 1 << 20
+
+
+class LogChecker:
+    def __init__(self) -> None:
+        self._written: dict[tuple[Uuid, int, Offset, Epoch], int] = {}
+        """The checksum of each batch that any replica ever held."""
+        self._ends: dict[tuple[BrokerId, int, Uuid, int], tuple[Offset, Offset, Epoch]] = {}
+
+    def after_step(self, machine: Machine) -> None:
+        node_id, life = machine.node_id, machine.lives
+        for partition in machine.broker.partitions:
+            log = partition.log
+            place = (node_id, life, partition.topic_id, partition.topic_partition.partition)
+            start, end, epoch = log.start_offset, log.end_offset, log.epochs.latest
+            before = self._ends.get(place)
+            if before == (start, end, epoch) or partition.failure is not None:
+                continue
+            self._ends[place] = (start, end, epoch)
+            if before is None or before[2] != epoch:
+                # It may have been cut, and have grown since.
+                self._look(machine, partition, start, end)
+                continue
+            if start < before[0]:
+                broken("I20", f"{machine.name}'s {partition} begins at {start}, and did at {before[0]}")
+            if end > before[1]:
+                self._look(machine, partition, max(start, before[1]), end)
+
+    def _look(self, machine: Machine, partition: Partition, start: Offset, end: Offset) -> None:
+        topic_id, index = partition.topic_id, partition.topic_partition.partition
+        position_offset = start
+        while position_offset < end:
+            found = partition.log.read(position_offset, AT_ONCE_BYTES, end, at_least_one=True)
+            data = b"".join(bytes(region) for region in found.regions)
+            if not data:
+                broken(
+                    "I17", f"{machine.name}'s {partition} has nothing to read at {position_offset}, and ends at {end}"
+                )
+            for position, batch in batches(data):
+                raw = data[position : position + 12 + batch.length]
+                intact(memoryview(raw))
+                name = (topic_id, index, batch.base_offset, batch.leader_epoch)
+                checksum = crc32(raw)
+                if self._written.setdefault(name, checksum) != checksum:
+                    broken("I16", f"{machine.name}'s {partition} holds other bytes at {name[2:]} than another replica")
+                last = batch.base_offset + batch.last_offset_delta
+                if batch.base_offset > position_offset and not partition.log.settings.compact:
+                    broken("I17", f"{machine.name}'s {partition} has a hole from {position_offset}")
+                position_offset = last + 1
+
+    def at_end(self, machine: Machine) -> None:
+        """The epoch cache says what the log says."""
+        for partition in machine.broker.partitions:
+            log = partition.log
+            latest = -1
+            offset = log.start_offset
+            while offset < log.end_offset:
+                found = log.read(offset, AT_ONCE_BYTES, log.end_offset, at_least_one=True)
+                data = b"".join(bytes(region) for region in found.regions)
+                for _, batch in batches(data):
+                    if batch.leader_epoch < latest:
+                        broken("I13", f"{machine.name}'s {partition} goes back to epoch {batch.leader_epoch}")
+                    latest = batch.leader_epoch
+                    if log.epochs.epoch_at(batch.base_offset) != latest:
+                        broken("I13", f"{machine.name}'s {partition} forgot the epoch of {batch.base_offset}")
+                    offset = batch.base_offset + batch.last_offset_delta + 1
+                if not data:
+                    break

@@ -1,0 +1,92 @@
+"""The metadata quorum: one leader an epoch, one vote an epoch, epochs that only grow, and what is committed stays.
+
+I1 to I7. A vote and an epoch count as soon as they can have been told; a disk that was replaced begins anew.
+"""
+
+from typing import TypeAlias
+from zlib import crc32
+
+from klamm.ids import BrokerId, Epoch, Offset
+from klamm.records.batch import batches
+from klamm.sim.cluster import Cluster
+from klamm.sim.machine import Machine
+from klamm.sim.promise import broken
+
+AT_ONCE_BYTES = 1 << 20
+
+DiskName: TypeAlias = tuple[BrokerId, int]
+"""A node, and the how-manieth disk it has."""
+
+
+class QuorumChecker:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._leaders: dict[Epoch, BrokerId] = {}
+        self._votes: dict[tuple[DiskName, Epoch], BrokerId] = {}
+        self._epochs: dict[DiskName, Epoch] = {}
+        self._watermarks: dict[tuple[DiskName, int], Offset] = {}
+        self.committed: dict[Offset, int] = {}
+        """The checksum of every committed batch, by its offset."""
+
+    def after_step(self, machine: Machine) -> None:
+        raft = machine.broker.quorum
+        disk = (machine.node_id, machine.disks)
+        epoch = raft.epoch
+        if epoch < self._epochs.get(disk, -1):
+            broken("I2", f"{machine.name} went back from quorum epoch {self._epochs[disk]} to {epoch}")
+        self._epochs[disk] = epoch
+        if raft.is_leader:
+            leader = self._leaders.setdefault(epoch, machine.node_id)
+            if leader != machine.node_id:
+                broken("I1", f"{machine.name} and node-{leader} both lead the quorum in epoch {epoch}")
+        voted = raft.voted_id
+        if voted >= 0 and self._votes.setdefault((disk, epoch), voted) != voted:
+            broken("I3", f"{machine.name} voted for {self._votes[disk, epoch]} and {voted} in epoch {epoch}")
+        self._look_at_watermark(machine)
+
+    def _look_at_watermark(self, machine: Machine) -> None:
+        raft = machine.broker.quorum
+        life = ((machine.node_id, machine.disks), machine.lives)
+        before, now = self._watermarks.get(life, 0), raft.high_watermark
+        if now < before:
+            broken("I4", f"{machine.name}'s committed metadata went back from {before} to {now}")
+        if now == before:
+            return
+        self._watermarks[life] = now
+        if raft.is_leader:
+            self._a_majority_has(now, machine)
+        self._compare(machine, max(before, raft.log.start_offset), now)
+
+    def _a_majority_has(self, offset: Offset, leader: Machine) -> None:
+        voters = leader.broker.quorum.voters
+        have = [
+            node_id
+            for node_id in voters
+            if (machine := self._cluster.machines[node_id]).node is None
+            or machine.broker.quorum.log.end_offset >= offset
+        ]
+        if 2 * len(have) <= len(voters):
+            broken("I5", f"{leader.name} calls {offset} committed, which only {have} of {list(voters)} may have")
+
+    def _compare(self, machine: Machine, start: Offset, end: Offset) -> None:
+        """What this node calls committed is what everybody does."""
+        log = machine.broker.quorum.log
+        while start < end:
+            found = log.read(start, AT_ONCE_BYTES, end, at_least_one=True)
+            data = b"".join(bytes(region) for region in found.regions)
+            if not data:
+                return
+            for position, batch in batches(data):
+                checksum = crc32(data[position : position + 12 + batch.length])
+                if self.committed.setdefault(batch.base_offset, checksum) != checksum:
+                    broken("I7", f"{machine.name} has other committed metadata at {batch.base_offset} than others")
+                start = batch.base_offset + batch.last_offset_delta + 1
+
+    def at_end(self) -> None:
+        """Everybody who has caught up knows the same cluster."""
+        images = [(machine, machine.broker.image) for machine in self._cluster.running]
+        by_offset: dict[Offset, tuple[Machine, object]] = {}
+        for machine, image in images:
+            other, known = by_offset.setdefault(image.offset, (machine, image))
+            if known != image:
+                broken("I10", f"{machine.name} and {other.name} know different clusters at {image.offset}")

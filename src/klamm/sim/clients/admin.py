@@ -1,0 +1,79 @@
+"""Who runs the cluster: topics are created, deleted and created again, grow, move, and get other settings.
+
+One thing at a time, through any broker. What was asked may have happened though nobody said so; the next thing is
+asked all the same.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from klamm.ids import BrokerId
+from klamm.sim.clients.client import Client
+from klamm.wire.apis import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    API_BY_KEY,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    ELECT_LEADERS,
+    INCREMENTAL_ALTER_CONFIGS,
+)
+from klamm.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from klamm.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from klamm.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from klamm.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from klamm.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from klamm.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+ADMIN_MS = 6_000.0
+TOPIC_RESOURCE = 2
+SET = 0
+PREFERRED = 0
+
+Then = Callable[[Any], None]
+
+
+class Admin(Client):
+    def create(self, name: str, partitions: int, factor: int, settings: dict[str, str], then: Then) -> None:
+        topic = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=factor,
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
+        )
+        self._ask(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=5_000), then)
+
+    def delete(self, name: str, then: Then) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
+        self._ask(DELETE_TOPICS, request, then)
+
+    def add_partitions(self, name: str, count: int, then: Then) -> None:
+        topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
+        self._ask(CREATE_PARTITIONS, CreatePartitionsRequest(topics=[topic], timeout_ms=5_000), then)
+
+    def reassign(self, name: str, index: int, replicas: list[BrokerId] | None, then: Then) -> None:
+        """Move it to these replicas, or, without any, stop moving it."""
+        partition = ReassignablePartition(partition_index=index, replicas=replicas)
+        topic = ReassignableTopic(name=name, partitions=[partition])
+        self._ask(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
+
+    def elect_preferred(self, name: str, indexes: list[int], then: Then) -> None:
+        partitions = [TopicPartitions(topic=name, partitions=indexes)]
+        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=partitions, timeout_ms=5_000)
+        self._ask(ELECT_LEADERS, request, then)
+
+    def configure(self, name: str, key: str, value: str, then: Then) -> None:
+        config = AlterableConfig(name=key, config_operation=SET, value=value)
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=[config])
+        self._ask(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]), then)
+
+    def _ask(self, api: int, request: object, then: Then) -> None:
+        self.ask(self.any_broker(), api, API_BY_KEY[api].max_version, request, then, ADMIN_MS)

@@ -1,0 +1,165 @@
+"""What every client needs: connections to brokers, answers or their absence, and who leads what.
+
+A request is answered once: with the response, or with None if there is none in time, or the connection broke. A client
+that waited in vain closes the connection, as real ones do: what comes late is not heard.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+from klamm.ids import NO_BROKER, BrokerId, Epoch, Uuid
+from klamm.node.events import Closed, Event, Opened, Received, Refused
+from klamm.sim.network import Host, Network
+from klamm.sim.world import World
+from klamm.wire.apis import METADATA
+from klamm.wire.client_connection import ClientConnection
+from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+METADATA_VERSION = 12
+METADATA_MS = 2_000.0
+REQUEST_MS = 3_000.0
+
+Then: TypeAlias = Callable[[Any], None]
+
+
+@dataclass(slots=True)
+class Lead:
+    """Who leads a partition, as the client knows it."""
+
+    leader: BrokerId
+    epoch: Epoch
+
+
+@dataclass(slots=True)
+class KnownTopic:
+    topic_id: Uuid
+    partitions: dict[int, Lead] = field(default_factory=dict)
+
+
+class Client(Host):
+    def __init__(self, world: World, network: Network, name: str, port: int, brokers: dict[BrokerId, int]) -> None:
+        super().__init__(name, port)
+        self.world = world
+        self.chance = world.chance(name)
+        self.brokers = brokers
+        self.topics: dict[str, KnownTopic] = {}
+        self.has_ended = False
+        self._network = network
+        self._connections: dict[BrokerId, ClientConnection] = {}
+        self._brokers_of: dict[int, BrokerId] = {}
+        self._next_number = 0
+
+    def end(self) -> None:
+        """Nothing more is asked, and nothing more is heard."""
+        self.has_ended = True
+        for connection in list(self._connections.values()):
+            self._network.close(self, connection.id)
+        self._connections.clear()
+
+    def later(self, delay_ms: float, call: Callable[[], None]) -> None:
+        self.world.after(delay_ms, lambda: None if self.has_ended else call())
+
+    # Asking.
+
+    def ask(
+        self, broker: BrokerId, api: int, version: int, request: object, then: Then, within_ms: float = REQUEST_MS
+    ) -> None:
+        connection = self._connections.get(broker) or self._dial(broker)
+        deadline_ms = self.world.now_ms + within_ms
+        connection.ask(api, version, request, deadline_ms, lambda answer, now: then(answer))
+        asked = connection.asked[-1]
+        self.world.at(deadline_ms, lambda: self._give_up(broker, connection) if asked in connection.asked else None)
+        if connection.is_open:
+            self._send(connection)
+
+    def say(self, broker: BrokerId, api: int, version: int, request: object) -> None:
+        """What is not answered (acks=0)."""
+        connection = self._connections.get(broker) or self._dial(broker)
+        connection.ask(api, version, request, 0.0, lambda answer, now: None)
+        connection.asked.pop()
+        if connection.is_open:
+            self._send(connection)
+
+    def any_broker(self) -> BrokerId:
+        return self.chance.choice(sorted(self.brokers))
+
+    def refresh(self, names: list[str], then: Callable[[], None]) -> None:
+        """Who leads these topics now, if anybody answers; `then` in any case."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
+        )
+
+        def heard(answer: MetadataResponse | None) -> None:
+            for topic in answer.topics if answer is not None else ():
+                assert topic.name is not None
+                if topic.error_code:
+                    self.topics.pop(topic.name, None)
+                else:
+                    self._learn(topic)
+            then()
+
+        self.ask(self.any_broker(), METADATA, METADATA_VERSION, request, heard, METADATA_MS)
+
+    def _learn(self, topic: Any) -> None:
+        known = self.topics.get(topic.name)
+        if known is None or known.topic_id != topic.topic_id:
+            known = self.topics[topic.name] = KnownTopic(topic.topic_id)
+        for partition in topic.partitions:
+            old = known.partitions.get(partition.partition_index)
+            if old is None or partition.leader_epoch >= old.epoch:
+                # What an older broker says of an older leader is not believed.
+                known.partitions[partition.partition_index] = Lead(partition.leader_id, partition.leader_epoch)
+
+    def leader_of(self, topic: str, index: int) -> BrokerId:
+        known = self.topics.get(topic)
+        lead = known.partitions.get(index) if known is not None else None
+        return NO_BROKER if lead is None else lead.leader
+
+    # Connections.
+
+    def _dial(self, broker: BrokerId) -> ClientConnection:
+        self._next_number -= 1
+        connection = self._connections[broker] = ClientConnection(self._next_number, self.name)
+        self._brokers_of[connection.id] = broker
+        self._network.dial(self, connection.id, self.brokers[broker])
+        return connection
+
+    def _send(self, connection: ClientConnection) -> None:
+        pieces = connection.take_outgoing()
+        self._network.send(self, connection.id, b"".join(bytes(piece) for piece in pieces))  # type: ignore[call-overload]
+
+    def _give_up(self, broker: BrokerId, connection: ClientConnection) -> None:
+        self._network.close(self, connection.id)
+        self._lost(broker, connection)
+
+    def _lost(self, broker: BrokerId, connection: ClientConnection) -> None:
+        if self._connections.get(broker) is connection:
+            del self._connections[broker]
+        self._brokers_of.pop(connection.id, None)
+        asked, connection.is_open = list(connection.asked), False
+        connection.asked.clear()
+        for each in asked:
+            if not self.has_ended:
+                each.then(None, None)
+
+    def hear(self, event: Event) -> None:
+        assert isinstance(event, Opened | Refused | Closed | Received)
+        broker = self._brokers_of.get(event.connection)
+        connection = self._connections.get(broker) if broker is not None else None
+        if broker is None or connection is None or connection.id != event.connection or self.has_ended:
+            return
+        if isinstance(event, Received):
+            for frame in event.frames:
+                asked, answer = connection.answered(frame)
+                asked.then(answer, None)
+        elif isinstance(event, Opened):
+            connection.is_open = True
+            self._send(connection)
+        else:
+            self._lost(broker, connection)
+
+
+def soon(client: Client, least_ms: float, most_ms: float, call: Callable[[], None]) -> None:
+    client.later(client.chance.uniform(least_ms, most_ms), partial(call))

@@ -1,0 +1,76 @@
+"""Many runs, on several cores, until one breaks a promise; and what all of them reached together."""
+
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from klamm.sim.plan import Plan, drawn_plan
+from klamm.sim.run import Outcome, Run
+
+
+@dataclass(slots=True)
+class Tally:
+    """What runs came to, added up."""
+
+    runs: int = 0
+    simulated_ms: float = 0.0
+    events: int = 0
+    acknowledged: int = 0
+    reads: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    operations: Counter[str] = field(default_factory=Counter)
+    reached: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        self.runs += 1
+        self.simulated_ms += outcome.simulated_ms
+        self.events += outcome.events
+        self.acknowledged += outcome.acknowledged
+        self.reads += outcome.reads
+        self.faults += outcome.faults
+        self.operations += outcome.operations
+        self.reached += outcome.reached
+
+
+def outcome_of(plan: Plan, *, keeps_all: bool = False) -> Outcome:
+    return Run(plan, keeps_all=keeps_all).outcome()
+
+
+def outcome_of_seed(seed: int) -> Outcome:
+    return outcome_of(drawn_plan(seed))
+
+
+def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[Outcome]:
+    """As they are done, in any order. Whoever has heard enough may stop listening."""
+    if jobs == 1:
+        yield from map(outcome_of_seed, seeds)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=50) as pool:
+        yield from pool.imap_unordered(outcome_of_seed, seeds)
+
+
+def shrunk(outcome: Outcome) -> Outcome:
+    """A smaller run that breaks the same promise: fewer faults and operations, a shorter time."""
+    assert outcome.failure is not None
+    best = outcome
+    for plan in _shorter(outcome.plan):
+        found = outcome_of(plan)
+        if _is_same(found, outcome):
+            best = found
+            break
+    for name in (*best.plan.faults, *best.plan.operations):
+        found = outcome_of(best.plan.without(name))
+        if _is_same(found, outcome):
+            best = found
+    return best
+
+
+def _shorter(plan: Plan) -> Iterator[Plan]:
+    for share in (0.1, 0.25, 0.5, 0.75):
+        yield plan.lasting(plan.duration_ms * share)
+
+
+def _is_same(found: Outcome, outcome: Outcome) -> bool:
+    assert outcome.failure is not None
+    return found.failure is not None and found.failure.promise == outcome.failure.promise

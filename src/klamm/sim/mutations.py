@@ -1,0 +1,146 @@
+"""Known bugs of others, put into our code: the simulator has to catch each of them.
+
+A mutation replaces one function by one that is wrong in the way somebody's was. One that nobody catches means that a
+checker or a workload is missing. The numbers are those of the table of known bugs in docs/proof.md.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from klamm.broker.life import Life
+from klamm.controller import leadership
+from klamm.errors import KafkaError
+from klamm.handlers import fetch_by_follower
+from klamm.log.producers import ProducerStates
+from klamm.partition.leader import Leader
+from klamm.partition.partition import Partition
+from klamm.quorum import participant
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    number: str
+    what: str
+    where: type[Any] | ModuleType
+    name: str
+    wrong: Callable[[Any], Any]
+    """The wrong function, given the right one."""
+
+
+@contextmanager
+def mutated(mutation: Mutation) -> Iterator[None]:
+    right = mutation.where.__dict__[mutation.name]
+    setattr(mutation.where, mutation.name, mutation.wrong(right))
+    try:
+        yield
+    finally:
+        setattr(mutation.where, mutation.name, right)
+
+
+def _everybody_is_eligible(right: Any) -> Any:
+    def wrong(state: Any, members: Any, distrusted: Any, rules: Any) -> Any:
+        return tuple(state.replicas)
+
+    return wrong
+
+
+def _cut_to_the_watermark(right: Any) -> Any:
+    def wrong(self: Partition, state: Any, now: Any) -> None:
+        begins_to_follow = state.leader != self.me and state.leader_epoch > self.leader_epoch
+        right(self, state, now)
+        if begins_to_follow and self.failure is None and self.log.end_offset > self.high_watermark:
+            self.log.truncate_to(self.high_watermark)
+            self._has_been_cut()
+
+    return wrong
+
+
+def _never_parted(right: Any) -> Any:
+    def wrong(partition: Partition, last_epoch: int, fetch_offset: int) -> None:
+        return None
+
+    return wrong
+
+
+def _any_epoch(right: Any) -> Any:
+    def wrong(self: Partition, epoch: int) -> None:
+        return None
+
+    return wrong
+
+
+def _nothing_was_lost(right: Any) -> Any:
+    def wrong(self: Life) -> int:
+        self_boot, self._boot_id = self._boot_id, None
+        try:
+            if not self._files.exists("broker-life"):
+                return -1
+            import json
+
+            return int(json.loads(self._files.read_whole("broker-life"))["brokerEpoch"])
+        except (ValueError, KeyError):
+            return -1
+        finally:
+            self._boot_id = self_boot
+
+    return wrong
+
+
+def _no_memory_of_batches(right: Any) -> Any:
+    def wrong(self: ProducerStates, batch: Any) -> None:
+        with suppress(KafkaError):
+            right(self, batch)
+
+    return wrong
+
+
+def _does_not_wait_for_the_disk(right: Any) -> Any:
+    def wrong(self: Partition, settings: Any, min_in_sync_replicas: int) -> None:
+        right(self, settings, min_in_sync_replicas)
+        self.waits_for_disk = False
+        self._see_who_commits()
+
+    return wrong
+
+
+def _forgetful_vote(right: Any) -> Any:
+    def wrong(files: Any, directory: str, chosen: Any) -> None:
+        class Careless:
+            def write_whole(self, path: str, data: bytes, *, durable: bool = True) -> None:
+                files.write_whole(path, data, durable=False)
+
+        right(Careless(), directory, chosen)
+
+    return wrong
+
+
+def _a_majority_will_do(right: Any) -> Any:
+    def wrong(self: Leader, own_end: int) -> int:
+        ends = sorted((own_end, *[each.end_offset for each in self.followers.values()]), reverse=True)
+        return int(ends[len(ends) // 2])
+
+    return wrong
+
+
+def _reads_what_is_not_committed(right: Any) -> Any:
+    def wrong(self: Partition, offset: int, max_bytes: int, *, at_least_one: bool) -> Any:
+        return self.log.read(offset, max_bytes, self.log.end_offset, at_least_one=at_least_one)
+
+    return wrong
+
+
+MUTATIONS = (
+    Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
+    Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
+    Mutation("3", "a follower is not told where it parted", fetch_by_follower, "_parted", _never_parted),
+    Mutation("4", "no leader epoch is fenced", Partition, "check_epoch", _any_epoch),
+    Mutation("5", "a machine that lost its power says it lost nothing", Life, "epoch_before", _nothing_was_lost),
+    Mutation("10", "a retry is not recognised", ProducerStates, "judge", _no_memory_of_batches),
+    Mutation("16", "acknowledged before it is on disk", Partition, "configure", _does_not_wait_for_the_disk),
+    Mutation("vote", "a vote is told before it is on disk", participant, "write_election", _forgetful_vote),
+    Mutation("majority", "a majority of replicas counts as committed", Leader, "watermark", _a_majority_will_do),
+    Mutation("dirty", "readers are given what is not committed", Partition, "read", _reads_what_is_not_committed),
+)

@@ -1,0 +1,61 @@
+"""What one run is like: drawn from its seed, before anything happens.
+
+Each seed has some of the faults and not others, some often and some rarely (swarm testing): a run in which everything
+goes wrong at once hides what goes wrong when only one thing does.
+"""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+FAULTS = (
+    "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
+    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
+)  # fmt: skip
+OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    brokers: int
+    voters: int
+    faults: dict[str, float]
+    """How often each happens, in milliseconds between two of them on average."""
+    operations: tuple[str, ...]
+    operation_ms: float
+    duration_ms: float
+    producers: int
+    consumers: int
+    latency_ms: float
+
+    def without(self, *names: str) -> "Plan":
+        """The same with fewer faults or operations."""
+        faults = {name: mean for name, mean in self.faults.items() if name not in names}
+        return replace(self, faults=faults, operations=tuple(name for name in self.operations if name not in names))
+
+    def lasting(self, duration_ms: float) -> "Plan":
+        return replace(self, duration_ms=duration_ms)
+
+
+def drawn_plan(seed: int) -> Plan:
+    random = Random(f"{seed} plan")
+    brokers = random.choice((3, 3, 3, 5))
+    voters = 3 if brokers == 3 else random.choice((3, 5))
+    faults = {
+        name: random.choice((1_500.0, 4_000.0, 10_000.0))
+        for name in FAULTS
+        if random.random() < random.choice((0.2, 0.5))
+    }
+    operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
+    return Plan(
+        seed=seed,
+        brokers=brokers,
+        voters=voters,
+        faults=faults,
+        operations=operations,
+        operation_ms=random.choice((1_000.0, 3_000.0)),
+        duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
+        producers=random.choice((2, 3, 4)),
+        consumers=random.choice((1, 2)),
+        latency_ms=random.choice((0.2, 0.5, 2.0)),
+    )

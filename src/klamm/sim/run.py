@@ -1,0 +1,205 @@
+"""One run from its seed: a cluster starts, is used and troubled, healed, and has to come back; then all is read again.
+
+First safety, then liveness: whatever happens, no promise may break; once everything is mended, every partition has a
+leader and all its replicas in sync, and new writes are acknowledged, within a bound.
+"""
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from klamm.facts import Fact
+from klamm.ids import NO_BROKER
+from klamm.metadata.image import Image
+from klamm.node.facts import ChoreFailed, HandlerFailed
+from klamm.sim.budget import Budget
+from klamm.sim.checkers.clients import ClientChecker
+from klamm.sim.checkers.logs import LogChecker
+from klamm.sim.checkers.quorum import QuorumChecker
+from klamm.sim.checkers.replication import ReplicationChecker
+from klamm.sim.clients.consumer import Consumer
+from klamm.sim.clients.history import History
+from klamm.sim.cluster import Cluster
+from klamm.sim.faults import Nemesis
+from klamm.sim.machine import Machine
+from klamm.sim.network import Network
+from klamm.sim.plan import Plan
+from klamm.sim.promise import Broken, broken
+from klamm.sim.workload import FLUSHED, TOPICS, Workload
+from klamm.sim.world import World
+
+STARTING_MS = 30_000.0
+HEALING_MS = 60_000.0
+DELIVERING_MS = 30_000.0
+READING_MS = 30_000.0
+LOOK_MS = 50.0
+SETTINGS = {
+    "log.segment.bytes": "1048576",
+    "metadata.log.max.snapshot.interval.ms": "4000",
+    "metadata.log.max.record.bytes.between.snapshots": "4000",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    plan: Plan
+    failure: Broken | None
+    digest: str
+    simulated_ms: float
+    events: int
+    faults: Counter[str]
+    operations: Counter[str]
+    reached: Counter[str]
+    """How often rare things came about."""
+    acknowledged: int
+    reads: int
+    story: list[str] = field(repr=False, default_factory=list)
+
+
+class Run:
+    def __init__(self, plan: Plan, *, keeps_all: bool = False) -> None:
+        self.plan = plan
+        self.world = World(plan.seed, keeps_all=keeps_all)
+        self.network = Network(self.world)
+        self.network.latency_ms = plan.latency_ms
+        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS)
+        self.history = History()
+        self.quorum = QuorumChecker(self.cluster)
+        self.logs = LogChecker()
+        self.replication = ReplicationChecker(self.cluster)
+        self.clients = ClientChecker(self.history)
+        self.workload = Workload(self.world, self.cluster, plan, self.history)
+        budget = Budget(self.cluster, self.replication, FLUSHED)
+        self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
+        self.reached: Counter[str] = Counter()
+        for machine in self.cluster.machines.values():
+            machine.after_step = self._look
+            machine.on_fact = self._fact
+
+    def outcome(self) -> Outcome:
+        failure = None
+        try:
+            self._run()
+        except Broken as found:
+            failure = found
+            self.world.tell(f"BROKEN {found}")
+        except Exception as error:
+            failure = Broken("I30", f"{type(error).__name__}: {error}")
+            for line in traceback.format_exc().splitlines():
+                self.world.story.append(line)
+        self.reached["held back"] += self.network.held_back
+        return Outcome(
+            plan=self.plan,
+            failure=failure,
+            digest=self.world.digest,
+            simulated_ms=self.world.now_ms,
+            events=self.world.events,
+            faults=self.nemesis.happened,
+            operations=self.workload.done,
+            reached=self.reached,
+            acknowledged=sum(producer.acknowledged for producer in self.workload.producers),
+            reads=self.history.reads,
+            story=list(self.world.story),
+        )
+
+    def _run(self) -> None:
+        self.cluster.start()
+        machines = list(self.cluster.machines.values())
+        self._until(lambda: all(machine.is_serving for machine in machines), STARTING_MS, "the cluster has not started")
+        self.workload.begin()
+        self._until(self._has_topics, STARTING_MS, "the topics are not there")
+        self.nemesis.begin()
+        self.world.run_until(self.world.now_ms + self.plan.duration_ms)
+        self.world.tell("everything is mended")
+        self.nemesis.heal()
+        self._until(self._is_well, HEALING_MS, "the cluster has not come back")
+        before = [producer.acknowledged for producer in self.workload.producers]
+        self._until(lambda: self._write_again(before), DELIVERING_MS, "new writes are not acknowledged")
+        self.workload.stop_writing()
+        producers = self.workload.producers
+        self._until(lambda: all(each.is_done for each in producers), DELIVERING_MS, "producers still wait")
+        self._until(self._is_well, HEALING_MS, "the cluster has not settled")
+        reader = self.workload.reader()
+        self._until(lambda: self._has_read_all(reader), READING_MS, "not everything can be read")
+        self._at_end()
+
+    def _until(self, holds: Callable[[], bool], within_ms: float, otherwise: str) -> None:
+        """I29."""
+        end_ms = self.world.now_ms + within_ms
+        while not holds():
+            if self.world.now_ms >= end_ms:
+                broken("I29", f"{otherwise} within {within_ms / 1_000:.0f} s: {self._complaint()}")
+            self.world.run_until(self.world.now_ms + LOOK_MS)
+
+    def _has_topics(self) -> bool:
+        return len(self.cluster.latest_image().topics) == len(TOPICS)
+
+    def _write_again(self, before: list[int]) -> bool:
+        producers = self.workload.producers
+        return all(
+            each.settings.acks == 0 or each.acknowledged > count for each, count in zip(producers, before, strict=True)
+        )
+
+    def _is_well(self) -> bool:
+        return not self._complaint()
+
+    def _complaint(self) -> str:
+        controller = self.cluster.controller()
+        if controller is None:
+            return "there is no controller"
+        image = controller.broker.image
+        for machine in self.cluster.machines.values():
+            if not machine.is_running or not machine.is_serving:
+                return f"{machine.name} does not serve"
+            if machine.broker.image.offset != image.offset:
+                return f"{machine.name} knows the cluster up to {machine.broker.image.offset}, not {image.offset}"
+            if machine.node_id not in image.brokers or not image.brokers[machine.node_id].is_active:
+                return f"{machine.name} is not counted on"
+        return _partition_complaint(image)
+
+    def _has_read_all(self, reader: Consumer) -> bool:
+        image = self.cluster.latest_image()
+        for topic in image.topics.values():
+            for index, state in enumerate(topic.partitions):
+                place = reader.places.get((topic.topic_id, index))
+                partition = self.cluster.machines[state.leader].broker.partitions.get(topic.name, index)
+                if place is None or partition is None or place.offset < partition.log.end_offset:
+                    return False
+        return True
+
+    # Looking.
+
+    def _look(self, machine: Machine) -> None:
+        self.cluster.note_image(machine)
+        failure, machine.disk.failure = machine.disk.failure, None
+        self.quorum.after_step(machine)
+        if machine.broker.is_open:
+            self.logs.after_step(machine)
+            self.replication.after_step(machine)
+        machine.disk.failure = failure
+
+    def _fact(self, machine: Machine, fact: Fact) -> None:
+        self.reached[type(fact).__name__] += 1
+        if isinstance(fact, HandlerFailed | ChoreFailed):
+            broken("I30", f"{machine.name}: {fact}")
+
+    def _at_end(self) -> None:
+        self.quorum.at_end()
+        for machine in self.cluster.running:
+            self.logs.at_end(machine)
+        image = self.cluster.latest_image()
+        exists = {(topic.topic_id, index) for topic in image.topics.values() for index in range(len(topic.partitions))}
+        self.clients.at_end(exists)
+
+
+def _partition_complaint(image: Image) -> str:
+    for name, topic in image.topics.items():
+        for index, state in enumerate(topic.partitions):
+            if state.leader == NO_BROKER:
+                return f"{name}-{index} has no leader"
+            if sorted(state.isr) != sorted(state.replicas) or state.adding or state.removing:
+                return f"{name}-{index}: {state}"
+    return ""

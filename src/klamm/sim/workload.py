@@ -1,0 +1,175 @@
+"""What clients do in a run: producers and consumers of three topics, and somebody who runs the cluster.
+
+`steady` is an ordinary topic, `flushed` acknowledges only what is on disk, `again` is deleted and created anew. Clients
+of `again` know topics by their ids; the others speak old and new versions of the protocol.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from klamm.sim.clients.admin import Admin
+from klamm.sim.clients.client import Client
+from klamm.sim.clients.consumer import Consumer, ConsumerSettings
+from klamm.sim.clients.history import History
+from klamm.sim.clients.producer import Producer, ProducerSettings
+from klamm.sim.cluster import Cluster
+from klamm.sim.plan import Plan
+from klamm.sim.world import World
+
+FIRST_CLIENT_PORT = 20_000
+ALL = -1
+FACTOR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    name: str
+    partitions: int
+    settings: dict[str, str]
+
+
+TOPICS = (
+    TopicPlan("steady", 3, {"min.insync.replicas": "2", "segment.bytes": "1048576"}),
+    TopicPlan("flushed", 2, {"min.insync.replicas": "2", "flush.messages": "1"}),
+    TopicPlan("again", 2, {"min.insync.replicas": "2"}),
+)
+FLUSHED = frozenset({"flushed"})
+PRODUCER_VERSIONS = (3, 7, 9, 11, 13)
+CONSUMER_VERSIONS = (4, 7, 11, 12, 13, 15, 17)
+
+
+class Workload:
+    def __init__(self, world: World, cluster: Cluster, plan: Plan, history: History) -> None:
+        self._world = world
+        self._cluster = cluster
+        self._plan = plan
+        self._history = history
+        self._chance = world.chance("workload")
+        self._ports = FIRST_CLIENT_PORT
+        self.done: Counter[str] = Counter()
+        """Operations that were said to have been done."""
+        self.is_operating = True
+        self.admin = Admin(world, cluster.network, "admin", self._port(), cluster.addresses)
+        self.producers = [self._producer(number) for number in range(plan.producers)]
+        self.consumers = [self._consumer(number) for number in range(plan.consumers)]
+        self._partitions = {topic.name: topic.partitions for topic in TOPICS}
+
+    @property
+    def clients(self) -> list[Client]:
+        return [self.admin, *self.producers, *self.consumers]
+
+    def begin(self) -> None:
+        for topic in TOPICS:
+            self._create(topic)
+        for producer in self.producers:
+            producer.begin()
+        for consumer in self.consumers:
+            consumer.begin()
+        if self._plan.operations:
+            self._world.after(self._chance.expovariate(1.0 / self._plan.operation_ms), self._operate)
+
+    def stop_writing(self) -> None:
+        self.is_operating = False
+        for producer in self.producers:
+            producer.stop_writing()
+
+    def reader(self) -> Consumer:
+        """One more, who reads everything from the beginning."""
+        settings = ConsumerSettings(tuple(topic.name for topic in TOPICS), version=13, has_session=True)
+        reader = Consumer(
+            self._world, self._cluster.network, "reader", self._port(), self._cluster.addresses, settings, self._history
+        )
+        reader.begin()
+        return reader
+
+    def _port(self) -> int:
+        self._ports += 1
+        return self._ports
+
+    def _producer(self, number: int) -> Producer:
+        is_idempotent = self._chance.random() < 0.6
+        acks = ALL if is_idempotent else self._chance.choice((0, 1, ALL))
+        version = self._chance.choice(PRODUCER_VERSIONS)
+        names = ["steady", "flushed", "again"] if version >= 13 else ["steady", "flushed"]
+        settings = ProducerSettings(
+            topics=tuple(names),
+            acks=acks,
+            is_idempotent=is_idempotent,
+            most_in_flight=self._chance.choice((1, 5)),
+            version=version,
+            pause_ms=self._chance.choice((15.0, 40.0, 100.0)),
+        )
+        name = f"producer-{number}"
+        return Producer(
+            self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history
+        )
+
+    def _consumer(self, number: int) -> Consumer:
+        version = self._chance.choice(CONSUMER_VERSIONS)
+        names = ("steady", "flushed", "again") if version >= 13 else ("steady", "flushed")
+        settings = ConsumerSettings(names, version=version, has_session=version >= 7 and self._chance.random() < 0.7)
+        name = f"consumer-{number}"
+        return Consumer(
+            self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history
+        )
+
+    # What the operator does.
+
+    def _create(self, topic: TopicPlan) -> None:
+        def heard(answer: Any) -> None:
+            # Asked again until it is there, or was there.
+            if answer is None or answer.topics[0].error_code not in (0, 36):
+                self.admin.later(self._chance.uniform(100.0, 300.0), lambda: self._create(topic))
+
+        self.admin.create(topic.name, topic.partitions, FACTOR, topic.settings, heard)
+
+    def _operate(self) -> None:
+        if not self.is_operating:
+            return
+        name = self._chance.choice(self._plan.operations)
+
+        def then(answer: Any) -> None:
+            if answer is not None:
+                self.done[name] += 1
+            self._world.after(self._chance.expovariate(1.0 / self._plan.operation_ms), self._operate)
+
+        operations: dict[str, Callable[[Callable[[Any], None]], None]] = {
+            "recreate": self._recreate,
+            "add partition": self._add_partition,
+            "reassign": self._reassign,
+            "elect preferred": self._elect_preferred,
+            "configure": self._configure,
+        }
+        self._world.tell(f"admin: {name}")
+        operations[name](then)
+
+    def _recreate(self, then: Callable[[Any], None]) -> None:
+        again = TOPICS[2]
+
+        def deleted(answer: Any) -> None:
+            self._create(again)
+            then(answer)
+
+        self.admin.delete(again.name, deleted)
+
+    def _add_partition(self, then: Callable[[Any], None]) -> None:
+        count = min(self._partitions["steady"] + 1, 6)
+        self._partitions["steady"] = count
+        self.admin.add_partitions("steady", count, then)
+
+    def _reassign(self, then: Callable[[Any], None]) -> None:
+        topic = self._chance.choice(("steady", "flushed"))
+        index = self._chance.randrange(self._partitions[topic])
+        brokers = sorted(self._cluster.machines)
+        replicas = None if self._chance.random() < 0.2 else self._chance.sample(brokers, FACTOR)
+        self.admin.reassign(topic, index, replicas, then)
+
+    def _elect_preferred(self, then: Callable[[Any], None]) -> None:
+        topic = self._chance.choice(("steady", "flushed"))
+        self.admin.elect_preferred(topic, list(range(self._partitions[topic])), then)
+
+    def _configure(self, then: Callable[[Any], None]) -> None:
+        value = self._chance.choice(("1048576", "2097152", "4194304"))
+        self.admin.configure("steady", "segment.bytes", value, then)

@@ -1,15 +1,20 @@
-"""Runs that once broke a promise, each with what it taught, and some that nobody has seen before."""
+"""Runs that once broke a promise, each with what it taught, and the first few of all.
 
-from random import SystemRandom
+Fresh seeds are for `make sim`: as long as it still finds something now and then, they would make this test fail by
+chance.
+"""
 
 import pytest
 
 from klamm.sim.many import outcome_of_seed
 
-PINNED: dict[int, str] = {}
-"""A seed that once failed, and why."""
-
-FRESH = [SystemRandom().randrange(1_000_000, 1_000_000_000) for _ in range(6)]
+PINNED = {
+    49: "an error reading what was committed to the metadata log came out of the step, and ended the process",
+    124: "a directory that named no topic after a power loss was taken for the new topic of its name",
+    137: "the budget forgot what it knew of the cluster when nobody ran",
+    232: "two machines lost their page caches while both were counted on",
+}
+"""A seed that once failed, and what it taught."""
 
 
 def check(seed: int) -> None:
@@ -25,8 +30,3 @@ def test_a_run_that_once_failed(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_the_first_seeds(seed: int) -> None:
     check(seed)
-
-
-@pytest.mark.parametrize("number", range(len(FRESH)))
-def test_a_fresh_seed(number: int) -> None:
-    check(FRESH[number])

@@ -1,8 +1,9 @@
 """How much may be lost at once without breaking what is promised.
 
-A record that is committed is on every replica in sync. So unflushed data may be lost on one machine as long as another
-that is in sync, or eligible, has everything: never every copy of a record. A topic with `flush.messages=1` may lose its
-page cache everywhere. The metadata is always flushed; of the quorum a minority may lose its disks.
+A record that is committed is on every replica in sync, and with `min.insync.replicas=2` on two at least. So one machine
+at a time may lose what it has not flushed, or its disk, and the next one only after that one has everything again; and
+only while another one that is in sync, or eligible, has everything. The metadata is always flushed; of the quorum a
+minority may lose its disks.
 """
 
 from klamm.ids import BrokerId, Offset, Uuid
@@ -20,7 +21,7 @@ class Budget:
 
     def may_forget(self, machine: Machine) -> bool:
         """Whether this machine may lose what it has not flushed."""
-        return self._others_have_everything(machine, spare=self._flushed)
+        return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=self._flushed)
 
     def may_wipe(self, machine: Machine) -> bool:
         """Whether its whole disk may be lost, which is harder: the quorum has to do without it as well."""
@@ -29,7 +30,16 @@ class Budget:
             well = [node_id for node_id in voters if node_id != machine.node_id and self._votes_well(node_id)]
             if 2 * len(well) <= len(voters):
                 return False
-        return self._others_have_everything(machine, spare=frozenset())
+        return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=frozenset())
+
+    def _nobody_else_has_forgotten(self, machine: Machine) -> bool:
+        image = self._cluster.latest_image()
+        for other in self._cluster.machines.values():
+            if other.has_forgotten and other.is_serving:
+                states = [state for topic in image.topics.values() for state in topic.partitions]
+                mine = [state for state in states if other.node_id in state.replicas]
+                other.has_forgotten = not all(other.node_id in state.isr for state in mine)
+        return not any(other.has_forgotten for other in self._cluster.machines.values() if other is not machine)
 
     def _votes_well(self, node_id: BrokerId) -> bool:
         """It runs and has all that is committed."""

@@ -295,6 +295,7 @@ class Nemesis:
             return error
 
         disk.failure = failure
+        machine.has_forgotten = True
         life = machine.lives
 
         def mend() -> None:
@@ -324,6 +325,7 @@ class Nemesis:
         if machine is None or not self._budget.may_wipe(machine):
             return False
         machine.kill()
+        machine.has_forgotten = True
         names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
         if names:
             name = self._chance.choice(names)

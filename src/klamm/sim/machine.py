@@ -48,6 +48,8 @@ class Machine(Host):
         """While its process runs."""
         self.is_paused = False
         self.is_serving = False
+        self.has_forgotten = False
+        """Whether something that it wrote may be missing, until somebody finds that it has everything again."""
         self.lives = 0
         self.wall_jump_ms = 0.0
         self.flush_ms = FLUSH_MS
@@ -118,6 +120,7 @@ class Machine(Host):
         self._network.power_lost(self)
         self._end_process()
         self._boots += 1
+        self.has_forgotten = True
         self.disk.crash(self._chance)
 
     def die_within_a_step(self, calls: int, by_power: Callable[[], bool]) -> None:
@@ -131,6 +134,7 @@ class Machine(Host):
         self._world.tell(f"{self.name} gets an empty disk")
         self.disk = Disk()
         self.disks += 1
+        self.has_forgotten = True
 
     def stop(self) -> None:
         """As it should be: hand over, then end."""

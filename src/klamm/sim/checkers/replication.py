@@ -61,6 +61,9 @@ class ReplicationChecker:
         committed, epoch = self.committed.get(key, (0, -1))
         if key in self.unclean or committed <= partition.log.start_offset:
             return
+        if partition.leader_epoch < epoch:
+            # It hears late that it leads, when others have led since: nobody follows it.
+            return
         _, end = partition.log.end_offset_for_epoch(epoch)
         if min(end, partition.log.end_offset) < committed:
             broken(

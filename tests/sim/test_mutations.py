@@ -1,4 +1,4 @@
-"""The simulator catches known bugs of others, put into our code, within a run. (Those it does not yet: docs/proof.md.)"""
+"""The simulator catches known bugs of others, put into our code, within one run. (Those it misses: docs/proof.md.)"""
 
 import pytest
 

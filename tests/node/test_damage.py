@@ -178,9 +178,12 @@ def test_a_damaged_epoch_checkpoint(world: World, content: bytes, clean: bool) -
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 0\n", b"\xff"])
-def test_a_damaged_partition_metadata(world: World, content: bytes) -> None:
-    """The directory has the right name, and the metadata log knows of no other."""
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crashed"])
+def test_a_damaged_partition_metadata(world: World, content: bytes, clean: bool) -> None:
+    """The directory has the right name, the metadata log knows of no other, and what is in it was flushed."""
     world.disk.write_whole("orders-0/partition.metadata", content)
+    if not clean:
+        world.disk.remove(".kafka_cleanshutdown")
     world.start_again()
     check_all_there(world, "orders", "others")
 

@@ -43,12 +43,12 @@ class Directories:
                 topic = image.topics.get(topic_name)
                 state = image.partition(topic_name, int(number))
                 found = self._topic_id_of(entry)
-                is_ours = topic is not None and state is not None and me in state.replicas
-                if found is None:
-                    is_ours = is_ours and is_flushed(TopicPartition(topic_name, int(number)))
-                elif topic is not None:
-                    is_ours = is_ours and found == topic.topic_id
-                if is_ours:
+                is_held = topic is not None and state is not None and me in state.replicas
+                if is_held and (
+                    is_flushed(TopicPartition(topic_name, int(number)))
+                    if found is None
+                    else found == image.topics[topic_name].topic_id
+                ):
                     kept.add(entry)
                 else:
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))

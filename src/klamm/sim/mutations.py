@@ -4,13 +4,14 @@ A mutation replaces one function by one that is wrong in the way somebody's was.
 checker or a workload is missing. The numbers are those of the table of known bugs in docs/proof.md.
 """
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from klamm.broker.life import Life
+from klamm.broker.life import FILE_NAME, UNKNOWN, Life
 from klamm.controller import leadership
 from klamm.errors import KafkaError
 from klamm.handlers import fetch_by_follower
@@ -74,17 +75,12 @@ def _any_epoch(right: Any) -> Any:
 
 def _nothing_was_lost(right: Any) -> Any:
     def wrong(self: Life) -> int:
-        self_boot, self._boot_id = self._boot_id, None
+        if not self._files.exists(FILE_NAME):
+            return UNKNOWN
         try:
-            if not self._files.exists("broker-life"):
-                return -1
-            import json
-
-            return int(json.loads(self._files.read_whole("broker-life"))["brokerEpoch"])
-        except (ValueError, KeyError):
-            return -1
-        finally:
-            self._boot_id = self_boot
+            return int(json.loads(self._files.read_whole(FILE_NAME))["brokerEpoch"])
+        except ValueError:
+            return UNKNOWN
 
     return wrong
 

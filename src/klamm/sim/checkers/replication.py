@@ -23,7 +23,6 @@ class ReplicationChecker:
         self._image: Image | None = None
         self.unclean: set[Key] = set()
         """Partitions that may lose something: somebody asked for an unclean election."""
-        self.elections = 0
 
     def after_step(self, machine: Machine) -> None:
         broker = machine.broker
@@ -105,7 +104,6 @@ class ReplicationChecker:
                     broken("I12", f"{name}-{index}: leader epoch went back from {was.leader_epoch}")
                 if state.leader in (was.leader, NO_BROKER):
                     continue
-                self.elections += 1
                 may = {*was.isr, *was.elr, *was.last_known_elr, *state.isr}
                 if state.leader not in may and (topic.topic_id, index) not in self.unclean:
                     broken(

@@ -6,7 +6,6 @@ that waited in vain closes the connection, as real ones do: what comes late is n
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, TypeAlias
 
 from klamm.ids import NO_BROKER, BrokerId, Epoch, Uuid
@@ -159,7 +158,3 @@ class Client(Host):
             self._send(connection)
         else:
             self._lost(broker, connection)
-
-
-def soon(client: Client, least_ms: float, most_ms: float, call: Callable[[], None]) -> None:
-    client.later(client.chance.uniform(least_ms, most_ms), partial(call))

@@ -12,7 +12,7 @@ from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsReques
 from klamm.wire.messages.delete_topics import DeleteTopicsRequest
 from klamm.wire.messages.fetch import FetchResponse
 from klamm.wire.messages.metadata import MetadataRequest
-from tests.fuzz.corpus import TOPICS, Corpus
+from tests.fuzz.corpus import TOPICS, UNREGISTER_BROKER, Corpus
 from tests.fuzz.mutations import Mutations
 from tests.fuzz.solo import Solo, asked, check_response
 
@@ -70,3 +70,9 @@ def _check_facts(solo: Solo) -> None:
     for fact in solo.facts:
         assert not isinstance(fact, HandlerFailed), str(fact)
     solo.facts.clear()
+
+
+def test_no_mutation_asks_for_what_the_only_broker_would_obey_and_be_gone() -> None:
+    mutations = Mutations(Random(21), Corpus(Random(20)))
+    keys = Counter(int.from_bytes(mutations.next().body[:2], "big") for _ in range(10_000))
+    assert len(keys) > 40 and keys[UNREGISTER_BROKER] == 0

@@ -27,8 +27,9 @@ LONGEST_NAME = 200
 
 
 class Directories:
-    def __init__(self, files: Files, tell: Tell) -> None:
+    def __init__(self, files: Files, distrust: Callable[[], None], tell: Tell) -> None:
         self._files = files
+        self._distrust = distrust
         self._tell = tell
         self._doomed: list[str] = []
 
@@ -51,6 +52,9 @@ class Directories:
                 ):
                     kept.add(entry)
                 else:
+                    if is_held:
+                        # An earlier topic's, most likely. But if its name was damaged, it was the one we should have.
+                        self._distrust()
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
                     self.set_aside(entry, found or ZERO_UUID, STRAY)
         return kept

@@ -6,7 +6,10 @@ the note after a crash, and the machine has been up all the while, it may say to
 everything (KIP-966), and keeps its right to lead; else a cluster whose processes were all killed would wait for the
 very last of them. Its logs are recovered all the same.
 
-A disk that broke a promise ends the trust: the system may have dropped what it could not write.
+A disk that broke a promise ends the trust: the system may have dropped what it could not write. So does damage that is
+found when the logs are opened. By then the controller has been told that everything is there, and is told otherwise
+before it counts on this broker. (A process that is killed while it writes may leave half a batch behind, and is
+distrusted for it without need.)
 """
 
 import contextlib
@@ -23,6 +26,8 @@ class Life:
         self._files = files
         self._boot_id = boot_id
         """Another one whenever the machine was started; None if nobody can tell."""
+        self.is_distrusted = False
+        """Whether something may be missing, as was found out in this life."""
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
@@ -44,5 +49,6 @@ class Life:
         """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
         if this process is killed before the machine is started again: two faults at once.)"""
         self._boot_id = None
+        self.is_distrusted = True
         with contextlib.suppress(DiskFailed):
             self._files.remove(FILE_NAME)

@@ -37,8 +37,16 @@ class _Opening(NamedTuple):
 
 class Partitions:
     def __init__(
-        self, me: BrokerId, files: Files, settings_for: SettingsFor, grown: Callable[[Partition], None], tell: Tell
+        self,
+        me: BrokerId,
+        files: Files,
+        settings_for: SettingsFor,
+        grown: Callable[[Partition], None],
+        distrust: Callable[[], None],
+        tell: Tell,
     ) -> None:
+        """`distrust` is called when something that was written turns out to be missing, before that is mended."""
+        self._distrust = distrust
         self._me = me
         self._files = files
         self._settings_for = settings_for
@@ -46,7 +54,7 @@ class Partitions:
         self._tell = tell
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[Uuid, list[Partition | None]] = {}
-        self.directories = Directories(files, tell)
+        self.directories = Directories(files, distrust, tell)
         self.wishing: dict[Partition, None] = {}
         """Those whose in-sync replicas may have to change."""
         self.surroundings = Surroundings(self._wants_isr_look)
@@ -121,9 +129,14 @@ class Partitions:
                     recovery_point=opening.recovery_points.get(name, 0),
                     start_offset=start_offset,
                     tell=self._tell,
+                    on_damage=self._distrust,
                 )
+                if log.end_offset < high_watermark:
+                    self._distrust()
         except (DiskFailed, KafkaError) as error:
             failure = error
+            if not isinstance(error, DiskFull):
+                self._distrust()
             log = Log.unopened(directory, self._files, settings.log, start_offset)
         partition = Partition(
             name,

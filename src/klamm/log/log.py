@@ -91,8 +91,10 @@ class Log:
         recovery_point: Offset,
         start_offset: Offset = 0,
         tell: Tell = unheard,
+        on_damage: Callable[[], None] = lambda: None,
     ) -> "Log":
-        """The log in this directory, which is made if it is not there. Recovers it unless it was closed cleanly."""
+        """The log in this directory, which is made if it is not there. Recovers it unless it was closed cleanly; calls
+        `on_damage` first if something that was written may be missing."""
         loaded = load(
             directory,
             files,
@@ -102,6 +104,7 @@ class Log:
             recovery_point=recovery_point,
             start_offset=start_offset,
             tell=tell,
+            on_damage=on_damage,
         )
         return cls(directory, files, settings, loaded)
 

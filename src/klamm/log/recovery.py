@@ -9,9 +9,13 @@ disagree.
 Damage below the recovery point is another matter. A tail that is missing there means that the disk did not keep its
 promise: the log ends earlier and says so. But if whole batches follow the damage, cutting would throw away records that
 are safe, and opening would serve a log with a hole: then the log does not open (`LogDamaged`).
+
+Whoever opens the log hears of any damage before something is done about it: a log that was made whole again looks as if
+nothing had ever been missing.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from klamm.errors import ErrorCode, KafkaError
@@ -86,6 +90,7 @@ def load(
     recovery_point: Offset,
     start_offset: Offset,
     tell: Tell,
+    on_damage: Callable[[], None],
 ) -> Loaded:
     """The log in this directory, as it was closed or as it can be recovered."""
     if not files.exists(directory):
@@ -99,7 +104,7 @@ def load(
         return loaded
     checkpoint = files.read_whole(f"{directory}/{LEADER_EPOCHS}") if LEADER_EPOCHS in names else None
     opening = _Opening(
-        loaded, files, directory, read_epochs(checkpoint or b""), now_ms, tell, is_compacted=settings.compact
+        loaded, files, directory, read_epochs(checkpoint or b""), now_ms, tell, on_damage, is_compacted=settings.compact
     )
     try:
         if not clean or not opening.was_closed_cleanly():
@@ -107,13 +112,16 @@ def load(
     except Damaged as damage:
         raise LogDamaged(damage) from damage
     if loaded.end_offset < recovery_point:
+        on_damage()
         tell(FlushedRecordsMissing(directory, loaded.end_offset, recovery_point))
     opening.settle()
     return loaded
 
 
 class _Opening:
-    __slots__ = ("_directory", "_files", "_is_compacted", "_loaded", "_now_ms", "_stored_epochs", "_tell")
+    __slots__ = (
+        "_directory", "_files", "_is_compacted", "_loaded", "_now_ms", "_on_damage", "_stored_epochs", "_tell",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -123,6 +131,7 @@ class _Opening:
         stored_epochs: list[tuple[Epoch, Offset]] | None,
         now_ms: int,
         tell: Tell,
+        on_damage: Callable[[], None],
         *,
         is_compacted: bool,
     ) -> None:
@@ -133,6 +142,7 @@ class _Opening:
         self._is_compacted = is_compacted
         self._now_ms = now_ms
         self._tell = tell
+        self._on_damage = on_damage
 
     def was_closed_cleanly(self) -> bool:
         """Load what a clean shutdown left; False if it turns out that it was none."""
@@ -144,6 +154,7 @@ class _Opening:
             loaded.shelf.drop_snapshots_outside(loaded.segments[0].base_offset, loaded.end_offset)
             loaded.producers = replayed(loaded.shelf, loaded.segments, self._now_ms)
         except Damaged as damage:
+            self._on_damage()
             self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
             return False
         loaded.recovery_point = loaded.end_offset
@@ -190,6 +201,7 @@ class _Opening:
         loaded.producers = replayed(loaded.shelf, older, self._now_ms)
         for number, segment in enumerate(loaded.segments[first:], first):
             if segment.base_offset != end_offset:
+                self._on_damage()
                 self._cut(number, f"segment {segment.base_offset} does not follow on {end_offset}", end_offset)
                 break
             if number > first:
@@ -204,6 +216,8 @@ class _Opening:
                 and not (is_last and _is_tail(segment, size, last_indexed))
             ):
                 raise damage
+            if damage is not None:
+                self._on_damage()
             segment.recovered(size)
             if damage is not None:
                 self._cut(number + 1, str(damage), end_offset)

@@ -1,0 +1,91 @@
+"""A broker that finds less on its disk than it wrote has no right to lead, though its process was only killed.
+
+Somebody else's bug (number 17 in the table of known bugs): a bit flips on one of five machines, the checksum failure is
+taken for a shorter log, its machine is elected, and half of what was acknowledged is gone.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from klamm.sim.disk import Inode
+from tests.node.cluster_world import ClusterWorld, Member
+from tests.node.test_cluster import TOPIC, create, produce, state
+
+WITNESSES = (3, 4, 5)
+
+
+@pytest.fixture
+def world() -> ClusterWorld:
+    """Three brokers; the quorum is elsewhere, and stays."""
+    world = ClusterWorld(3, voters=WITNESSES, witnesses=WITNESSES, min_insync_replicas="2")
+    world.run(1_000.0)
+    return world
+
+
+def file_of(member: Member, ending: str) -> Inode:
+    return next(inode for name, inode in member.disk.names.items() if name.startswith(TOPIC) and name.endswith(ending))
+
+
+def a_bit_flips(member: Member) -> None:
+    content = bytearray(file_of(member, ".log").content)
+    content[-1] ^= 1
+    file_of(member, ".log").replace(content)
+
+
+def the_end_is_missing(member: Member) -> None:
+    content = file_of(member, ".log").content
+    file_of(member, ".log").replace(content[: len(content) // 2 + 10])
+
+
+def nobody_knows_whose_it_is(member: Member) -> None:
+    file_of(member, "partition.metadata").replace(bytearray(b"?"))
+
+
+DAMAGES = (a_bit_flips, the_end_is_missing, nobody_knows_whose_it_is)
+
+
+def all_are_gone(world: ClusterWorld) -> None:
+    """Written by all, committed, and then no broker runs. The two that went last may lead, whichever comes back."""
+    create(world)
+    for number in range(10):
+        assert produce(world, state(world).leader, b"%d" % number).error_code == 0
+    for number in (1, 2, 0):
+        world[number].kill()
+    world.run_until(lambda: state(world, 3).leader == -1, 10_000.0)
+    assert sorted((*state(world, 3).isr, *state(world, 3).elr)) == [0, 2]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_log_does_not_win_an_election(world: ClusterWorld, damage: Callable[[Member], None]) -> None:
+    all_are_gone(world)
+    damage(world[0])
+    world[0].start()
+    world.run(5_000.0)
+    assert world[0].is_serving
+    assert state(world, 3).leader == -1, "it has lost what was committed, and knows"
+    world[2].start()
+    world.run_until(lambda: state(world, 3).leader == 2, 5_000.0)
+    world.run_until(lambda: sorted(state(world, 3).isr) == [0, 2], 5_000.0)
+    replica = world[0].broker.partitions.get(TOPIC, 0)
+    assert replica is not None and replica.log.end_offset == 10, "it has been given what it lost"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_nor_if_it_is_killed_before_it_could_say_so(world: ClusterWorld, damage: Callable[[Member], None]) -> None:
+    """What was damaged is cut off by then, and the next life finds a log in order."""
+    all_are_gone(world)
+    damage(world[0])
+    world[0].start()
+    world.run_until(lambda: world[0].broker.is_open, 5_000.0)
+    world[0].kill()
+    world[0].start()
+    world.run(10_000.0)
+    assert world[0].is_serving
+    assert state(world, 3).leader == -1
+
+
+def test_a_whole_log_does(world: ClusterWorld) -> None:
+    all_are_gone(world)
+    world[0].start()
+    world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)

@@ -37,3 +37,15 @@ def test_a_note_that_cannot_be_read_says_nothing() -> None:
     disk = Disk()
     disk.write_whole(FILE_NAME, b"{")
     assert Life(disk, "monday").epoch_before() == UNKNOWN
+
+
+def test_a_life_that_was_never_told_its_epoch_is_taken_up_by_the_next() -> None:
+    disk = Disk()
+    Life(disk, "monday").begin(17)
+    Life(disk, "monday").ask(17, b"i" * 16)
+    again = Life(disk, "monday")
+    assert (again.epoch_before(), again.incarnation_before()) == (17, b"i" * 16)
+    again.begin(18)
+    assert (again.epoch_before(), again.incarnation_before()) == (18, None)
+    Life(disk, "monday").ask(18, b"j" * 16)
+    assert Life(disk, "tuesday").incarnation_before() is None

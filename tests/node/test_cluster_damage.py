@@ -89,3 +89,19 @@ def test_a_whole_log_does(world: ClusterWorld) -> None:
     all_are_gone(world)
     world[0].start()
     world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)
+
+
+def test_a_broker_that_is_killed_before_it_hears_of_its_registration_keeps_its_right(world: ClusterWorld) -> None:
+    """The controller knows a life that the broker never heard of. (In the simulator the one that had lost its power was
+    elected for it, as the last known leader.)"""
+    all_are_gone(world)
+    before = world[3].broker.image.brokers[0].epoch
+    world[0].start()
+    world.run_until(lambda: world[3].broker.image.brokers[0].epoch != before, 5_000.0)
+    assert world[0].node.cluster.membership.epoch < 0, "it has not heard of it"
+    world[0].kill()
+    world.run(1_000.0)
+    assert 0 in state(world, 3).elr
+    world[0].start()
+    world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)
+    assert not state(world, 3).recovering, "it was entitled"

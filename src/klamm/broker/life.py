@@ -6,6 +6,9 @@ the note after a crash, and the machine has been up all the while, it may say to
 everything (KIP-966), and keeps its right to lead; else a cluster whose processes were all killed would wait for the
 very last of them. Its logs are recovered all the same.
 
+A life may end between its registration and the answer. It has done nothing then, and the next one goes on in its place,
+under the same incarnation: else the controller would know a life of which no note tells, and trust nobody.
+
 A disk that broke a promise ends the trust: the system may have dropped what it could not write. So does damage that is
 found when the logs are opened. By then the controller has been told that everything is there, and is told otherwise
 before it counts on this broker. (A process that is killed while it writes may leave half a batch behind, and is
@@ -15,6 +18,7 @@ distrusted for it without need.)
 import contextlib
 import json
 
+from klamm.ids import Uuid
 from klamm.log.files import DiskFailed, Files
 
 FILE_NAME = "broker-life"
@@ -31,17 +35,34 @@ class Life:
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
+        return self._noted()[0]
+
+    def incarnation_before(self) -> Uuid | None:
+        """Of a life that never heard whether it was registered, if that was the last one."""
+        return self._noted()[1]
+
+    def _noted(self) -> tuple[int, Uuid | None]:
         if self._boot_id is None or not self._files.exists(FILE_NAME):
-            return UNKNOWN
+            return UNKNOWN, None
         try:
             found = json.loads(self._files.read_whole(FILE_NAME))
-            return int(found["brokerEpoch"]) if found["bootId"] == self._boot_id else UNKNOWN
+            if found["bootId"] != self._boot_id:
+                return UNKNOWN, None
+            return int(found["brokerEpoch"]), bytes.fromhex(found["incarnation"]) or None
         except (DiskFailed, ValueError, KeyError, TypeError):
-            return UNKNOWN
+            return UNKNOWN, None
+
+    def ask(self, epoch_before: int, incarnation: Uuid) -> None:
+        """It is about to be registered."""
+        self._note(epoch_before, incarnation)
 
     def begin(self, epoch: int) -> None:
+        """It is."""
+        self._note(epoch, b"")
+
+    def _note(self, epoch: int, incarnation: Uuid) -> None:
         if self._boot_id is not None:
-            text = json.dumps({"brokerEpoch": epoch, "bootId": self._boot_id})
+            text = json.dumps({"brokerEpoch": epoch, "bootId": self._boot_id, "incarnation": incarnation.hex()})
             with contextlib.suppress(DiskFailed):
                 self._files.write_whole(FILE_NAME, text.encode(), durable=False)
 

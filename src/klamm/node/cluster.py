@@ -65,11 +65,14 @@ class Cluster:
         self._previous_epoch = previous_broker_epoch
         self.metadata.start(identity, self._voters(endpoint), clean=self._clean, now=now)
         if self._is_broker:
+            life = self._broker.life
             epoch_before = previous_broker_epoch
             if not self._clean and self._broker.config.voters:
                 # (A broker alone has nobody to keep its right to lead against, and begins a new leader epoch.)
-                epoch_before = self._broker.life.epoch_before()
-            self.membership.start(identity, endpoint, drawn_uuid(self._random), epoch_before, now)
+                epoch_before = life.epoch_before()
+            incarnation = life.incarnation_before() or drawn_uuid(self._random)
+            life.ask(epoch_before, incarnation)
+            self.membership.start(identity, endpoint, incarnation, epoch_before, now)
 
     def _voters(self, endpoint: Endpoint) -> Voters:
         configured = self._broker.config.voters

@@ -2,13 +2,16 @@
 
 A record that is committed is on every replica in sync, and with `min.insync.replicas=2` on two at least. So one machine
 at a time may lose what it has not flushed, or its disk, and the next one only after that one has everything again; and
-only while another one that is in sync, or eligible, has everything. The metadata is always flushed; of the quorum a
-minority may lose its disks.
+only while another one that is in sync, or eligible, has everything, whether or not its process runs. The metadata is
+always flushed; of the quorum a minority may lose its disks.
+
+A blackout takes the power of all machines at once. What was acknowledged by topics with `flush.messages=1` has to be
+there afterwards; of all others anything may be gone.
 """
 
-from klamm.ids import BrokerId, Offset, Uuid
+from klamm.ids import BrokerId, Uuid
 from klamm.metadata.image import PartitionState, Topic
-from klamm.sim.checkers.replication import ReplicationChecker
+from klamm.sim.checkers.replication import NOTHING, Committed, ReplicationChecker
 from klamm.sim.cluster import Cluster
 from klamm.sim.machine import Machine
 
@@ -59,16 +62,17 @@ class Budget:
         )
 
     def _another_has_it(self, topic: Topic, index: int, state: PartitionState, machine: Machine) -> bool:
-        committed = self._replication.committed.get((topic.topic_id, index), (0, -1))
+        committed = self._replication.committed.get((topic.topic_id, index), NOTHING)
         eligible = {*state.isr, *state.elr} - {machine.node_id}
         return any(self._has(node_id, topic.name, topic.topic_id, index, committed) for node_id in sorted(eligible))
 
-    def _has(self, node_id: BrokerId, topic: str, topic_id: Uuid, index: int, committed: tuple[Offset, int]) -> bool:
+    def _has(self, node_id: BrokerId, topic: str, topic_id: Uuid, index: int, committed: Committed) -> bool:
         machine = self._cluster.machines[node_id]
-        if not machine.is_running or not machine.broker.is_open:
+        broker = machine.broker if machine.is_running else None if machine.has_forgotten else machine.last_broker
+        if broker is None or not broker.is_open:
             return False
-        partition = machine.broker.partitions.get(topic, index)
+        partition = broker.partitions.get(topic, index)
         if partition is None or partition.topic_id != topic_id or partition.failure is not None:
-            return committed[0] == 0
-        _, end = partition.log.end_offset_for_epoch(committed[1])
-        return committed[0] == 0 or min(end, partition.log.end_offset) >= committed[0]
+            return committed.offset == 0
+        _, end = partition.log.end_offset_for_epoch(committed.epoch)
+        return committed.offset == 0 or min(end, partition.log.end_offset) >= committed.offset

@@ -20,6 +20,7 @@ from klamm.sim.world import World
 SHORT_MS = (100.0, 4_000.0)
 LONG_MS = (3_000.0, 12_000.0)
 
+NEAR_THE_END = 300
 NEVER_ROTS = frozenset({"meta.properties"})
 """Who a node is. One that is somebody else is refused by the others for good, and says so."""
 
@@ -35,6 +36,8 @@ class Nemesis:
         self._next_mend = 0
         self._is_over = False
         self.happened: Counter[str] = Counter()
+        self.on_blackout: Callable[[], None] = lambda: None
+        """Called before all machines lose what they have not flushed."""
         self._kinds: dict[str, Callable[[], bool]] = {
             "kill": self._kill,
             "power": self._power,
@@ -53,6 +56,8 @@ class Nemesis:
             "everybody killed": self._everybody,
             "wipe": self._wipe,
             "rot": self._rot,
+            "left behind": self._left_behind,
+            "blackout": self._blackout,
         }
 
     def begin(self) -> None:
@@ -148,8 +153,56 @@ class Nemesis:
         return self._cluster.controller()
 
     def _everybody(self) -> bool:
-        for machine in list(self._cluster.running):
+        """All of them; sometimes one loses its power on top of it, and may be the first to come back."""
+        running = list(self._cluster.running)
+        unlucky = self._chance.choice(running) if running and self._chance.random() < 0.5 else None
+        if unlucky is not None and self._budget.may_forget(unlucky):
+            unlucky.lose_power()
+            self._start_again(unlucky)
+        for machine in running:
             self._kill_this(machine)
+        return True
+
+    def _blackout(self) -> bool:
+        self._world.tell("a blackout")
+        self.on_blackout()
+        for machine in list(self._cluster.machines.values()):
+            if machine.is_on:
+                was_running = machine.is_running
+                machine.lose_power()
+                if was_running:
+                    self._start_again(machine)
+        return True
+
+    def _left_behind(self) -> bool:
+        """One replica is cut off from the others, and when they have gone on without it, they die (number 1 of the
+        known bugs: somebody elects it)."""
+        states = [
+            (name, index)
+            for name, topic in self._cluster.latest_image().topics.items()
+            for index, state in enumerate(topic.partitions)
+            if len(state.isr) == len(state.replicas) == 3
+        ]
+        if not states:
+            return False
+        name, index = self._chance.choice(states)
+        replicas = self._cluster.latest_image().topics[name].partitions[index].replicas
+        left = self._cluster.machines[self._chance.choice(replicas)]
+        others = [self._cluster.machines[node_id] for node_id in replicas if node_id != left.node_id]
+        self._world.tell(f"{left.name} is left behind in {name}-{index}")
+        self._cut_ways([way for other in others for way in ((left, other), (other, left))])
+
+        def look(tries: int) -> None:
+            state = self._cluster.latest_image().partition(name, index)
+            if self._is_over or state is None or tries == 0:
+                return
+            if left.node_id in state.isr:
+                self._world.after(200.0, partial(look, tries - 1))
+                return
+            for other in others:
+                self._kill_this(other)
+
+        self._world.after(self._chance.uniform(500.0, 6_000.0), partial(look, 20))
         return True
 
     def _power(self) -> bool:
@@ -327,20 +380,31 @@ class Nemesis:
         machine.kill()
         machine.has_forgotten = True
         names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
+        logs = [name for name in names if name.endswith(".log")]
         if names:
-            name = self._chance.choice(names)
-            inode = machine.disk.names[name]
-            content = bytearray(inode.content)
-            at = self._chance.randrange(len(content))
-            if self._chance.random() < 0.7:
-                content[at] ^= 1 << self._chance.randrange(8)
-                self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
-            else:
-                del content[at:]
-                self._world.tell(f"{machine.name}: {name} ends at {at}")
-            inode.replace(content)
+            name = self._chance.choice(logs if logs and self._chance.random() < 0.5 else names)
+            self._spoil(machine, name)
+        if self._chance.random() < 0.3:
+            # Whoever comes back first might lead.
+            self._everybody()
         self._start_again(machine)
         return True
+
+    def _spoil(self, machine: Machine, name: str) -> None:
+        inode = machine.disk.names[name]
+        content = bytearray(inode.content)
+        at = self._chance.randrange(
+            max(0, len(content) - NEAR_THE_END) if self._chance.random() < 0.5 else 0, len(content)
+        )
+        if self._chance.random() < 0.7:
+            content[at] ^= 1 << self._chance.randrange(8)
+            self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
+        else:
+            # Where a batch ends nobody could see it. So the machine was repaired and started, and trusts nothing.
+            del content[at:]
+            machine.boot()
+            self._world.tell(f"{machine.name}: {name} ends at {at}")
+        inode.replace(content)
 
     # Clocks.
 

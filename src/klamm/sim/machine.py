@@ -46,6 +46,8 @@ class Machine(Host):
         """How many it has had."""
         self.node: Node | None = None
         """While its process runs."""
+        self.last_broker: Broker | None = None
+        """As it was when its process ended: what its logs hold, unless the machine has forgotten something since."""
         self.is_paused = False
         self.is_serving = False
         self.has_forgotten = False
@@ -112,6 +114,11 @@ class Machine(Host):
     def kill(self) -> None:
         self._world.tell(f"{self.name} is killed")
         self._end_process()
+
+    def boot(self) -> None:
+        """The machine is started anew while its process does not run. Nothing is lost, but nobody can tell."""
+        assert self.node is None
+        self._boots += 1
 
     def lose_power(self) -> None:
         """Until it is started again it is not there at all."""
@@ -241,6 +248,8 @@ class Machine(Host):
         self._end_process()
 
     def _end_process(self) -> None:
+        if self.node is not None:
+            self.last_broker = self.node.broker
         self.node = None
         self.takes_connections = self.is_serving = self.is_paused = False
         self._network.process_ended(self)

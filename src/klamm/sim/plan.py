@@ -9,7 +9,7 @@ from random import Random
 
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
-    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
+    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot", "left behind", "blackout",
 )  # fmt: skip
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
 
@@ -46,6 +46,9 @@ def drawn_plan(seed: int) -> Plan:
         for name in FAULTS
         if random.random() < random.choice((0.2, 0.5))
     }
+    if random.random() < 0.7:
+        # After one, most topics are not promised anything any more.
+        faults.pop("blackout", None)
     operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
     return Plan(
         seed=seed,

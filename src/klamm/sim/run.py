@@ -74,6 +74,7 @@ class Run:
         self.workload = Workload(self.world, self.cluster, plan, self.history)
         budget = Budget(self.cluster, self.replication, FLUSHED)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
+        self.nemesis.on_blackout = self._blackout
         self.reached: Counter[str] = Counter()
         for machine in self.cluster.machines.values():
             machine.after_step = self._look
@@ -180,6 +181,14 @@ class Run:
             self.logs.after_step(machine)
             self.replication.after_step(machine)
         machine.disk.failure = failure
+
+    def _blackout(self) -> None:
+        """Whatever is not flushed before it is acknowledged may be gone."""
+        for topic in self.cluster.latest_image().topics.values():
+            if topic.name not in FLUSHED:
+                keys = {(topic.topic_id, index) for index in range(len(topic.partitions))}
+                self.replication.unclean |= keys
+                self.clients.may_lose |= keys
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.reached[type(fact).__name__] += 1

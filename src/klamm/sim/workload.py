@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from klamm.sim.checkers.fencing import Impostor
 from klamm.sim.clients.admin import Admin
 from klamm.sim.clients.client import Client
 from klamm.sim.clients.consumer import Consumer, ConsumerSettings
@@ -54,11 +55,12 @@ class Workload:
         self.admin = Admin(world, cluster.network, "admin", self._port(), cluster.addresses)
         self.producers = [self._producer(number) for number in range(plan.producers)]
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
+        self.impostor = Impostor(world, cluster.network, "impostor", self._port(), cluster.addresses)
         self._partitions = {topic.name: topic.partitions for topic in TOPICS}
 
     @property
     def clients(self) -> list[Client]:
-        return [self.admin, *self.producers, *self.consumers]
+        return [self.admin, *self.producers, *self.consumers, self.impostor]
 
     def begin(self) -> None:
         for topic in TOPICS:
@@ -67,11 +69,14 @@ class Workload:
             producer.begin()
         for consumer in self.consumers:
             consumer.begin()
+        # (A topic that is created again begins again with the first epoch.)
+        self.impostor.watch(self._cluster, ["steady", "flushed"])
         if self._plan.operations:
             self._world.after(self._chance.expovariate(1.0 / self._plan.operation_ms), self._operate)
 
     def stop_writing(self) -> None:
         self.is_operating = False
+        self.impostor.end()
         for producer in self.producers:
             producer.stop_writing()
 

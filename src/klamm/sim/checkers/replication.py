@@ -3,6 +3,8 @@
 I11, I12, I14, I15, I19. Committed is what a leader's watermark has passed: from then on every leader has it.
 """
 
+from typing import NamedTuple
+
 from klamm.ids import NO_BROKER, BrokerId, Epoch, Offset, Uuid
 from klamm.metadata.image import Image
 from klamm.partition.partition import Partition
@@ -13,12 +15,22 @@ from klamm.sim.promise import broken
 Key = tuple[Uuid, int]
 
 
+class Committed(NamedTuple):
+    """How far a partition is committed, the epoch of the last batch below that, and that of the leader who found so."""
+
+    offset: Offset
+    epoch: Epoch
+    leader_epoch: Epoch
+
+
+NOTHING = Committed(0, -1, -1)
+
+
 class ReplicationChecker:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._leaders: dict[tuple[Uuid, int, Epoch], tuple[BrokerId, int]] = {}
-        self.committed: dict[Key, tuple[Offset, Epoch]] = {}
-        """How far it is committed, and the epoch of the last batch below that."""
+        self.committed: dict[Key, Committed] = {}
         self._watermarks: dict[tuple[int, int, Uuid, int, Epoch], Offset] = {}
         self._image: Image | None = None
         self.unclean: set[Key] = set()
@@ -53,14 +65,14 @@ class ReplicationChecker:
         self._watermarks[place] = watermark
         if before is not None and watermark > before:
             self._in_sync_have(machine, partition, watermark)
-        if watermark > self.committed.get(key, (0, -1))[0] and partition.failure is None:
-            self.committed[key] = (watermark, partition.log.epochs.epoch_at(watermark - 1))
+        if watermark > self.committed.get(key, NOTHING).offset and partition.failure is None:
+            self.committed[key] = Committed(watermark, partition.log.epochs.epoch_at(watermark - 1), epoch)
 
     def _has_what_is_committed(self, machine: Machine, partition: Partition, key: Key) -> None:
-        committed, epoch = self.committed.get(key, (0, -1))
+        committed, epoch, leaders = self.committed.get(key, NOTHING)
         if key in self.unclean or committed <= partition.log.start_offset:
             return
-        if partition.leader_epoch < epoch:
+        if partition.leader_epoch < leaders:
             # It hears late that it leads, when others have led since: nobody follows it.
             return
         _, end = partition.log.end_offset_for_epoch(epoch)

@@ -6,7 +6,7 @@ JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions proof proof-losses proof-failover proof-rolling \
-	proof-calm proof-start proof-wiped sim crash fuzz clean
+	proof-calm proof-start proof-wiped sim chaos crash fuzz clean
 
 help:
 	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
 	@echo "make proof             a cluster under failures: losses, failover, rolling restarts, calm, start, lost disks (an hour)"
 	@echo "make sim SEEDS=1000    whole clusters in a simulator, FIRST=0 the first seed, every promise checked"
+	@echo "make chaos RUNS=30     real processes under faults, FIRST=0 the first seed, a minute each, into proof/results/"
 	@echo "make crash             kill -9 a broker a hundred times under load"
 	@echo "make fuzz              a million mutated requests"
 	@echo "make install           the virtual environment with everything in it"
@@ -82,6 +83,10 @@ proof-failover: install compiled jars
 
 sim: install compiled
 	$(BIN)/klamm sim --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --jobs 2 --results proof/results/sim.jsonl
+
+# A line of results a run: one that was interrupted goes on with FIRST=.
+chaos: install compiled links
+	$(BIN)/klamm chaos --seed $(or $(FIRST),0) --runs $(or $(RUNS),30) --seconds $(or $(SECONDS),60) --results proof/results/chaos.jsonl
 
 crash: install compiled
 	$(BIN)/python -m pytest tests/crash -m crash -q

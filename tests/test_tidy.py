@@ -22,6 +22,7 @@ DEPTH = [
     ["node"],
     ["runtime", "sim", "pipeline"],
     ["local"],
+    ["chaos"],
     ["testing", "console", "cli"],
 ]
 LEVEL = {package: level for level, packages in enumerate(DEPTH) for package in packages}

@@ -28,6 +28,63 @@ def test_a_full_disk_refuses_the_append_and_the_log_goes_on_when_there_is_room()
     assert values_of(opened(disk)) == [(0, b"a"), (1, b"c")]
 
 
+def test_a_follower_finds_no_room_and_goes_on_when_there_is_some() -> None:
+    """The metadata log is one as well: a node must not end because its disk is full for a moment."""
+    leader = opened(Disk())
+    for text in (b"a", b"b"):
+        leader.append_as_leader(batch_of(text), 0, NOW)
+    disk = Disk()
+    follower = opened(disk)
+    follower.append_as_follower(memoryview(bytes(leader.read(0, 1, 2))), NOW)
+    disk.fail_once("append")
+    with pytest.raises(DiskFull):
+        follower.append_as_follower(memoryview(bytes(leader.read(1, 1_000, 2))), NOW)
+    assert (follower.failed, follower.end_offset) == (None, 1)
+    follower.append_as_follower(memoryview(bytes(leader.read(1, 1_000, 2))), NOW)
+    assert values_of(follower) == values_of(opened(disk)) == [(0, b"a"), (1, b"b")]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known producer", "new producer"])
+@pytest.mark.parametrize("fails", ["append", "rolling"])
+def test_what_comes_after_a_batch_without_room_waits_for_it(known: bool, fails: str) -> None:
+    """A client with several batches in flight that is told OUT_OF_ORDER_SEQUENCE_NUMBER takes a new epoch, and sends
+    again what other partitions have stored."""
+    disk = Disk()
+    log = opened(disk)
+    first = 0
+    if known:
+        log.append_as_leader(batch_of(b"0", producer=(7, 0, 0)), 0, NOW)
+        first = 1
+    else:
+        log.append_as_leader(batch_of(b"0"), 0, NOW)
+    if fails == "append":
+        disk.fail_once("append")
+    else:
+        log.settings = LogSettings(segment_bytes=100)
+        disk.failure = lambda call, path: DiskFull(path) if call in ("append", "write_whole") else None
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch_of(b"1", producer=(7, 0, first)), 0, NOW)
+    for sequence in (first + 1, first + 2):
+        with pytest.raises(KafkaError) as refused:
+            log.append_as_leader(batch_of(b"later", producer=(7, 0, sequence)), 0, NOW)
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    disk.failure = None
+    if log.failed is not None:
+        log = log.reopened(NOW)
+        with pytest.raises(KafkaError) as refused:
+            log.append_as_leader(batch_of(b"later", producer=(7, 0, first + 1)), 0, NOW)
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    if known:
+        again = log.append_as_leader(batch_of(b"0", producer=(7, 0, 0)), 0, NOW)
+        assert (again.base_offset, again.duplicate) == (0, True), "what is stored is still recognised"
+    for number in range(3):
+        log.append_as_leader(batch_of(b"%d" % (number + 1), producer=(7, 0, first + number)), 0, NOW)
+    assert [value for _, value in values_of(log)] == [b"0", b"1", b"2", b"3"]
+    with pytest.raises(KafkaError) as refused:
+        log.append_as_leader(batch_of(b"?", producer=(7, 0, first + 9)), 0, NOW)
+    assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "that is over"
+
+
 def test_an_index_that_finds_no_room_waits_and_the_append_stands() -> None:
     disk = Disk()
     log = opened(disk, LogSettings(index_interval_bytes=0))

@@ -14,6 +14,7 @@ COMMANDS = {
     "topic": "create, list, describe, alter and delete topics; see their placement",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
+    "chaos": "a cluster of real processes under faults, and what clients saw checked",
 }
 
 HELP = """\

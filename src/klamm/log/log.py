@@ -157,7 +157,11 @@ class Log:
                 return Appended(repeated.base_offset, repeated.last_offset, repeated.timestamp, True)
         if self._has_rules or not is_timely(batch, settings, now.wall_ms):
             view, batch = admitted(view, batch, settings, now.wall_ms)
-        return self._append(view, batch, leader_epoch, now)
+        try:
+            return self._append(view, batch, leader_epoch, now)
+        except DiskFull:
+            self.producers.refuse(batch)
+            raise
 
     def append_own(self, batch: "BatchBuilder | memoryview | bytearray", leader_epoch: Epoch, now: Now) -> Appended:
         """One batch of the broker's own making, which may be a control batch. It is not checked, not judged."""
@@ -311,7 +315,7 @@ class Log:
             return Log.new(self.directory, self._files, self._settings, self._make_directory)
         self._abandon_compaction()
         self.close()
-        return Log.open(
+        log = Log.open(
             self.directory,
             self._files,
             self._settings,
@@ -321,6 +325,8 @@ class Log:
             start_offset=self.start_offset,
             tell=tell,
         )
+        log.producers.remember_refused(self.producers)
+        return log
 
     # Losing the end: what a follower does when the leader's history is another.
 
@@ -428,14 +434,8 @@ class Log:
         segment = self.segments.active
         assert segment is not None
         stamp(view, base_offset, leader_epoch)
-        try:
+        with self._disk_or_no_room():
             segment.append(view, next_offset, max_timestamp)
-        except DiskFull:
-            # Nothing was written, and when there is room again the log can go on where it is.
-            raise
-        except DiskFailed as error:
-            self.fail(str(error))
-            raise
         self.end_offset = next_offset
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
@@ -456,7 +456,7 @@ class Log:
         assert segment is not None
         start, end = run[0][0], run[-1][0] + run[-1][1].size_bytes
         shift = segment.size - start
-        with self._disk():
+        with self._disk_or_no_room():
             segment.log.append(view[start:end])
             for position, batch in run:
                 segment.note_batch(shift + position, batch.next_offset, time_of(batch))
@@ -531,6 +531,18 @@ class Log:
         """What fails in here leaves the log between two states: it takes nothing more."""
         try:
             yield
+        except DiskFailed as error:
+            self.fail(str(error))
+            raise
+
+    @contextmanager
+    def _disk_or_no_room(self) -> Iterator[None]:
+        """The same, but for a full disk: nothing was written then, and when there is room again the log can go on where
+        it is. (Indexes do without what there is no room for.)"""
+        try:
+            yield
+        except DiskFull:
+            raise
         except DiskFailed as error:
             self.fail(str(error))
             raise

@@ -5,6 +5,10 @@ repeats one of them is a retry, and gets the answer of the first time. Any other
 at 0 in a newer epoch; a producer that is unknown here, because it is new or all it wrote is gone, may begin anywhere.
 A batch of an older epoch comes from a zombie.
 
+What is refused for want of space leaves a gap: the batches that the producer sent after it have to be refused for the
+same reason until it has come again. To say that they are out of order would be true, but then clients give up their
+epoch and send under a new one what is stored already, and nobody could tell.
+
 The judgement changes nothing; `note` does, once the batch is in the log, and replaying the log notes the same batches
 again. A transaction is open from its first batch to its marker; who keeps readers from it asks `first_open_offset`.
 """
@@ -14,6 +18,8 @@ from klamm.ids import NO_EPOCH, NO_OFFSET, Epoch, Offset, ProducerId
 from klamm.records.batch import MAX_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
 
 REMEMBERED_BATCHES = 5
+MOST_REFUSED = 1_000
+"""Producers may come and go while a disk is full. The oldest of them have given up by now."""
 
 
 class Remembered:
@@ -68,13 +74,34 @@ class ProducerState:
 
 
 class ProducerStates:
-    __slots__ = ("_states",)
+    __slots__ = ("_refused", "_states")
 
     def __init__(self) -> None:
         self._states: dict[ProducerId, ProducerState] = {}
+        self._refused: dict[ProducerId, tuple[Epoch, int]] = {}
+        """Epoch and sequence of the first batch that there was no room for."""
 
     def judge(self, batch: Batch) -> Remembered | None:
         """None: append it. Or the batch that this one repeats. Or KafkaError: it must not be appended."""
+        if self._refused and batch.producer_id in self._refused:
+            return self._judge_after_refusal(batch)
+        return self._judge(batch)
+
+    def _judge_after_refusal(self, batch: Batch) -> Remembered | None:
+        epoch, sequence = self._refused[batch.producer_id]
+        comes_later = batch.producer_epoch == epoch and batch.base_sequence != sequence
+        try:
+            found = self._judge(batch)
+        except KafkaError as error:
+            if comes_later and error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise _no_room_before(batch, sequence) from error
+            raise
+        if found is None and comes_later:
+            # Of a producer that is unknown here any sequence would be taken for its first.
+            raise _no_room_before(batch, sequence)
+        return found
+
+    def _judge(self, batch: Batch) -> Remembered | None:
         state = self._states.get(batch.producer_id)
         if state is None:
             return None
@@ -96,8 +123,21 @@ class ProducerStates:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"producer {batch.producer_id} has a transaction open")
         return None
 
+    def refuse(self, batch: Batch) -> None:
+        """There was no room for this one."""
+        if batch.producer_id >= 0 and self._refused.get(batch.producer_id, (NO_EPOCH,))[0] != batch.producer_epoch:
+            if len(self._refused) == MOST_REFUSED:
+                del self._refused[next(iter(self._refused))]
+            self._refused[batch.producer_id] = (batch.producer_epoch, batch.base_sequence)
+
+    def remember_refused(self, other: "ProducerStates") -> None:
+        """What another log refused, in the place of which this one is."""
+        self._refused = other._refused
+
     def note(self, batch: Batch, base_offset: Offset, max_timestamp: int, now_ms: int) -> None:
         """The batch, which is not a marker, is in the log at this offset."""
+        if self._refused:
+            self._refused.pop(batch.producer_id, None)
         state = self._of(batch, now_ms)
         delta = batch.last_offset_delta
         batches = state.batches
@@ -124,6 +164,7 @@ class ProducerStates:
         ]
         for producer_id in silent:
             del self._states[producer_id]
+            self._refused.pop(producer_id, None)
         return len(silent)
 
     def first_open_offset(self) -> Offset | None:
@@ -160,6 +201,14 @@ class ProducerStates:
             state.batches.clear()
         state.seen_ms = now_ms
         return state
+
+
+def _no_room_before(batch: Batch, sequence: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        f"there was no room for sequence {sequence} of producer {batch.producer_id}, which comes before "
+        f"{batch.base_sequence}",
+    )
 
 
 def _out_of_order(batch: Batch, why: str) -> KafkaError:

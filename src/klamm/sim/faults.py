@@ -6,10 +6,12 @@ network and disks that work.
 
 import errno
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
+from klamm.controller.names import CLUSTER_METADATA
 from klamm.log.files import DiskFailed, DiskFull
+from klamm.records.batch import ATTRIBUTES_AT, batches
 from klamm.sim.budget import Budget
 from klamm.sim.cluster import Cluster
 from klamm.sim.machine import FLUSH_MS, Machine
@@ -56,6 +58,7 @@ class Nemesis:
             "everybody killed": self._everybody,
             "wipe": self._wipe,
             "rot": self._rot,
+            "rotten tails": self._rotten_tails,
             "left behind": self._left_behind,
             "blackout": self._blackout,
         }
@@ -164,6 +167,18 @@ class Nemesis:
         return True
 
     def _blackout(self) -> bool:
+        """It finds the disks busy: what was not waited for is not there."""
+        flush_ms = self._chance.choice((FLUSH_MS, 50.0, 500.0))
+        for machine in self._cluster.machines.values():
+            machine.flush_ms = flush_ms
+        self._until(0.0, 800.0, self._lose_all_power)
+        return True
+
+    def _lose_all_power(self) -> None:
+        for machine in self._cluster.machines.values():
+            machine.flush_ms = FLUSH_MS
+        if self._is_over:
+            return
         self._world.tell("a blackout")
         self.on_blackout()
         for machine in list(self._cluster.machines.values()):
@@ -172,7 +187,6 @@ class Nemesis:
                 machine.lose_power()
                 if was_running:
                     self._start_again(machine)
-        return True
 
     def _left_behind(self) -> bool:
         """One replica is cut off from the others, and when they have gone on without it, they die (number 1 of the
@@ -190,19 +204,23 @@ class Nemesis:
         left = self._cluster.machines[self._chance.choice(replicas)]
         others = [self._cluster.machines[node_id] for node_id in replicas if node_id != left.node_id]
         self._world.tell(f"{left.name} is left behind in {name}-{index}")
-        self._cut_ways([way for other in others for way in ((left, other), (other, left))])
+        network = self._cluster.network
+        heals = [network.cut(*way) for other in others for way in ((left, other), (other, left))]
 
         def look(tries: int) -> None:
             state = self._cluster.latest_image().partition(name, index)
-            if self._is_over or state is None or tries == 0:
+            if state is not None and left.node_id in state.isr and tries and not self._is_over:
+                self._until(100.0, 500.0, partial(look, tries - 1))
                 return
-            if left.node_id in state.isr:
-                self._world.after(200.0, partial(look, tries - 1))
-                return
-            for other in others:
-                self._kill_this(other)
+            if not self._is_over:
+                for other in others:
+                    if other.is_running:
+                        other.kill()
+                        self._until(*LONG_MS, partial(self._started, other))
+            for heal in heals:
+                heal()
 
-        self._world.after(self._chance.uniform(500.0, 6_000.0), partial(look, 20))
+        self._until(500.0, 6_000.0, partial(look, 20))
         return True
 
     def _power(self) -> bool:
@@ -380,22 +398,34 @@ class Nemesis:
         machine.kill()
         machine.has_forgotten = True
         names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
-        logs = [name for name in names if name.endswith(".log")]
         if names:
-            name = self._chance.choice(logs if logs and self._chance.random() < 0.5 else names)
-            self._spoil(machine, name)
-        if self._chance.random() < 0.3:
-            # Whoever comes back first might lead.
-            self._everybody()
+            self._spoil(machine, self._chance.choice(names))
+        self._start_again(machine)
+        return True
+
+    def _rotten_tails(self) -> bool:
+        """Bits flip at the ends of a machine's logs, and all processes are killed: whoever comes back first might
+        lead (number 17 of the known bugs)."""
+        machine = self._somebody()
+        if machine is None or not self._budget.may_forget(machine):
+            return False
+        machine.kill()
+        machine.has_forgotten = True
+        for name, inode in sorted(machine.disk.names.items()):
+            if name.endswith(".log") and inode.content and not name.startswith(CLUSTER_METADATA):
+                content = bytearray(inode.content)
+                at = self._chance.choice(_sealed(content)[-NEAR_THE_END:])
+                content[at] ^= 1 << self._chance.randrange(8)
+                inode.replace(content)
+                self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
+        self._everybody()
         self._start_again(machine)
         return True
 
     def _spoil(self, machine: Machine, name: str) -> None:
         inode = machine.disk.names[name]
         content = bytearray(inode.content)
-        at = self._chance.randrange(
-            max(0, len(content) - NEAR_THE_END) if self._chance.random() < 0.5 else 0, len(content)
-        )
+        at = self._chance.choice(_sealed(content) if name.endswith(".log") else range(len(content)))
         if self._chance.random() < 0.7:
             content[at] ^= 1 << self._chance.randrange(8)
             self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
@@ -413,6 +443,15 @@ class Nemesis:
         machine.wall_jump_ms += self._chance.choice((-3_600_000.0, -1_000.0, 1_000.0, 60_000.0, 86_400_000.0))
         self._world.tell(f"{machine.name}'s wall clock jumps to {machine.wall_jump_ms:+.0f} ms")
         return True
+
+
+def _sealed(content: bytearray) -> Sequence[int]:
+    """The bytes of a log that a checksum covers. Offset and leader epoch of a batch are not among them, in Kafka's
+    format: where a bit of those flips, it may go unseen for ever."""
+    found: list[int] = []
+    for position, batch in batches(memoryview(content)):
+        found += range(position + ATTRIBUTES_AT, position + batch.size_bytes)
+    return found
 
 
 def _resumed(machine: Machine) -> None:

@@ -16,6 +16,7 @@ from klamm.controller import leadership
 from klamm.errors import KafkaError
 from klamm.handlers import fetch_by_follower
 from klamm.log.producers import ProducerStates
+from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
 from klamm.partition.partition import Partition
 from klamm.quorum import participant
@@ -128,6 +129,13 @@ def _reads_what_is_not_committed(right: Any) -> Any:
     return wrong
 
 
+def _says_nothing(right: Any) -> Any:
+    def wrong(self: Membership, incarnation: Any, now: Any) -> None:
+        return None
+
+    return wrong
+
+
 MUTATIONS = (
     Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
@@ -136,6 +144,7 @@ MUTATIONS = (
     Mutation("5", "a machine that lost its power says it lost nothing", Life, "epoch_before", _nothing_was_lost),
     Mutation("10", "a retry is not recognised", ProducerStates, "judge", _no_memory_of_batches),
     Mutation("16", "acknowledged before it is on disk", Partition, "configure", _does_not_wait_for_the_disk),
+    Mutation("17", "a damaged log is taken for a shorter one", Membership, "admit_loss", _says_nothing),
     Mutation("vote", "a vote is told before it is on disk", participant, "write_election", _forgetful_vote),
     Mutation("majority", "a majority of replicas counts as committed", Leader, "watermark", _a_majority_will_do),
     Mutation("dirty", "readers are given what is not committed", Partition, "read", _reads_what_is_not_committed),

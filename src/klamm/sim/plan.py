@@ -9,7 +9,8 @@ from random import Random
 
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
-    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot", "left behind", "blackout",
+    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot", "rotten tails", "left behind",
+    "blackout",
 )  # fmt: skip
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
 
@@ -39,7 +40,7 @@ class Plan:
 
 def drawn_plan(seed: int) -> Plan:
     random = Random(f"{seed} plan")
-    brokers = random.choice((3, 3, 3, 5))
+    brokers = random.choice((3, 3, 5))
     voters = 3 if brokers == 3 else random.choice((3, 5))
     faults = {
         name: random.choice((1_500.0, 4_000.0, 10_000.0))

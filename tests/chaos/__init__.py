@@ -1,0 +1,1 @@
+"""`klamm chaos`: its judge finds every kind of broken promise, its plans come from seeds, and it runs."""

@@ -44,7 +44,9 @@ def mutated(mutation: Mutation) -> Iterator[None]:
 
 def _everybody_is_eligible(right: Any) -> Any:
     def wrong(state: Any, members: Any, distrusted: Any, rules: Any) -> Any:
-        return tuple(state.replicas)
+        if len(members.isr) >= rules.min_isr:
+            return ()
+        return tuple(broker for broker in members.replicas if broker not in members.isr)
 
     return wrong
 

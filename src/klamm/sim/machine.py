@@ -51,6 +51,7 @@ class Machine(Host):
         self.has_forgotten = False
         """Whether something that it wrote may be missing, until somebody finds that it has everything again."""
         self.lives = 0
+        self.failed_starts = 0
         self.wall_jump_ms = 0.0
         self.flush_ms = FLUSH_MS
         self.after_step: Callable[[Machine], None] = lambda machine: None
@@ -105,6 +106,7 @@ class Machine(Host):
             self._act(lambda: node.start(endpoint, self.now))
         except CANNOT_START as error:
             self._world.tell(f"{self.name} cannot start: {error}")
+            self.failed_starts += 1
             self._end_process()
         self.takes_connections = self.is_running
         return self.is_running

@@ -95,6 +95,10 @@ class Network:
                 way_back = partial(self._pass, each.other, each, partial(self._hang_up, each))
                 self._world.after(self._random.uniform(0.0, 2 * self.latency_ms), way_back)
 
+    def is_cut_off(self, host: Host) -> bool:
+        """Whether something does not get from it, or to it."""
+        return any(host.name in way for way in self._cut)
+
     def connections(self) -> list[End]:
         """One end of each that stands."""
         return [

@@ -21,6 +21,7 @@ from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History
 from klamm.sim.cluster import Cluster
+from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
@@ -53,7 +54,7 @@ class Outcome:
     faults: Counter[str]
     operations: Counter[str]
     reached: Counter[str]
-    """How often rare things came about."""
+    """How often rare branches were reached, by the names of `coverage.EXPECTED`."""
     acknowledged: int
     reads: int
     story: list[str] = field(repr=False, default_factory=list)
@@ -74,7 +75,7 @@ class Run:
         self.workload = Workload(self.world, self.cluster, plan, self.history)
         budget = Budget(self.cluster, self.replication, FLUSHED)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
-        self.reached: Counter[str] = Counter()
+        self.coverage = Coverage(self.cluster)
         for machine in self.cluster.machines.values():
             machine.after_step = self._look
             machine.on_fact = self._fact
@@ -82,7 +83,8 @@ class Run:
     def outcome(self) -> Outcome:
         failure = None
         try:
-            self._run()
+            with self.coverage.listening():
+                self._run()
         except Broken as found:
             failure = found
             self.world.tell(f"BROKEN {found}")
@@ -90,7 +92,7 @@ class Run:
             failure = Broken("I30", f"{type(error).__name__}: {error}")
             for line in traceback.format_exc().splitlines():
                 self.world.story.append(line)
-        self.reached["held back"] += self.network.held_back
+        self.coverage.at_end()
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -99,7 +101,7 @@ class Run:
             events=self.world.events,
             faults=self.nemesis.happened,
             operations=self.workload.done,
-            reached=self.reached,
+            reached=self.coverage.reached,
             acknowledged=sum(producer.acknowledged for producer in self.workload.producers),
             reads=self.history.reads,
             story=list(self.world.story),
@@ -175,6 +177,7 @@ class Run:
     def _look(self, machine: Machine) -> None:
         self.cluster.note_image(machine)
         failure, machine.disk.failure = machine.disk.failure, None
+        self.coverage.after_step(machine)
         self.quorum.after_step(machine)
         if machine.broker.is_open:
             self.logs.after_step(machine)
@@ -182,7 +185,7 @@ class Run:
         machine.disk.failure = failure
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
-        self.reached[type(fact).__name__] += 1
+        self.coverage.fact(fact)
         if isinstance(fact, HandlerFailed | ChoreFailed):
             broken("I30", f"{machine.name}: {fact}")
 

@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from klamm.broker.facts import DamagedCheckpoint, LogCut, PartitionFailed, PartitionRevived, StrayDirectory
+from klamm.broker.facts import (
+    DamagedCheckpoint,
+    InSyncReplicasChanged,
+    LogCut,
+    PartitionFailed,
+    PartitionRevived,
+    StrayDirectory,
+)
 from klamm.controller import alterations
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact
@@ -62,6 +69,7 @@ EXPECTED = (
     "partition without a leader",
     "in-sync replicas became fewer",
     "in-sync replicas became more",
+    "slow follower dropped by its leader",
     "reassignment done",
     "reassignment while a node is down",
     "zombie leader fenced",
@@ -99,6 +107,8 @@ class Coverage:
             self.reached[name] += 1
         if isinstance(fact, VotersChanged):
             self._voters_changed(set(fact.voters))
+        elif isinstance(fact, InSyncReplicasChanged):
+            self.reached["slow follower dropped by its leader"] += len(fact.after) < len(fact.before)
 
     def after_step(self, machine: Machine) -> None:
         """A node has acted, and the cluster has taken note of its image."""

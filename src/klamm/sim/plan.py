@@ -39,8 +39,8 @@ class Plan:
 
 def drawn_plan(seed: int) -> Plan:
     random = Random(f"{seed} plan")
-    brokers = random.choice((3, 3, 3, 5))
-    voters = 3 if brokers == 3 else random.choice((3, 5))
+    brokers = random.choice((3, 3, 4, 5))
+    voters = random.choice((3, 5)) if brokers == 5 else 3
     faults = {
         name: random.choice((1_500.0, 4_000.0, 10_000.0))
         for name in FAULTS
@@ -53,7 +53,7 @@ def drawn_plan(seed: int) -> Plan:
         voters=voters,
         faults=faults,
         operations=operations,
-        operation_ms=random.choice((1_000.0, 3_000.0)),
+        operation_ms=random.choice((400.0, 1_500.0)),
         duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),

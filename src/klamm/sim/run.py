@@ -18,11 +18,13 @@ from klamm.sim.checkers.clients import ClientChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
+from klamm.sim.checkers.snapshots import SnapshotChecker
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
+from klamm.sim.hurrying import drawn_settings, hurried
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
 from klamm.sim.plan import Plan
@@ -66,9 +68,10 @@ class Run:
         self.world = World(plan.seed, keeps_all=keeps_all)
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
-        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS)
+        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS | drawn_settings(plan.seed))
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
+        self.snapshots = SnapshotChecker()
         self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.clients = ClientChecker(self.history)
@@ -83,7 +86,7 @@ class Run:
     def outcome(self) -> Outcome:
         failure = None
         try:
-            with self.coverage.listening():
+            with hurried(), self.coverage.listening():
                 self._run()
         except Broken as found:
             failure = found
@@ -179,6 +182,7 @@ class Run:
         failure, machine.disk.failure = machine.disk.failure, None
         self.coverage.after_step(machine)
         self.quorum.after_step(machine)
+        self.snapshots.after_step(machine)
         if machine.broker.is_open:
             self.logs.after_step(machine)
             self.replication.after_step(machine)
@@ -186,6 +190,7 @@ class Run:
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.coverage.fact(fact)
+        self.snapshots.fact(machine, fact)
         if isinstance(fact, HandlerFailed | ChoreFailed):
             broken("I30", f"{machine.name}: {fact}")
 

@@ -11,7 +11,7 @@ FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
     "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
 )  # fmt: skip
-OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
+OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,16 @@ def drawn_plan(seed: int) -> Plan:
         for name in FAULTS
         if random.random() < random.choice((0.2, 0.5))
     }
-    operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
+    operations = [name for name in OPERATIONS if name != "change voters" and random.random() < 0.5]
+    if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):
+        # Of three, hardly a disk may be lost while voters leave: so not too often.
+        operations.append("change voters")
     return Plan(
         seed=seed,
         brokers=brokers,
         voters=voters,
         faults=faults,
-        operations=operations,
+        operations=tuple(operations),
         operation_ms=random.choice((400.0, 1_500.0)),
         duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
         producers=random.choice((2, 3, 4)),

@@ -68,7 +68,9 @@ class Run:
         self.world = World(plan.seed, keeps_all=keeps_all)
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
-        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS | drawn_settings(plan.seed))
+        self.cluster = Cluster(
+            self.world, self.network, plan.brokers, plan.voters, SETTINGS | drawn_settings(plan.seed)
+        )
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
         self.snapshots = SnapshotChecker()
@@ -76,7 +78,7 @@ class Run:
         self.replication = ReplicationChecker(self.cluster)
         self.clients = ClientChecker(self.history)
         self.workload = Workload(self.world, self.cluster, plan, self.history)
-        budget = Budget(self.cluster, self.replication, FLUSHED)
+        budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.coverage = Coverage(self.cluster)
         for machine in self.cluster.machines.values():

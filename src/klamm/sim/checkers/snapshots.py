@@ -1,6 +1,6 @@
 """Snapshots of the metadata: each is what the committed log adds up to below its offset, voters included.
 
-I8, I9, I10. The checker follows the committed log itself, batch by batch, out of whichever node's log holds the next one,
+I8, I9, I10. The checker follows the committed log itself, batch by batch, out of whichever log holds the next one,
 and keeps the cluster as it was after each. What a node writes as a snapshot, fetches as one, or takes for the cluster,
 has to be the same. A leader of the quorum has everything that is committed: it never loads one.
 """
@@ -71,9 +71,15 @@ class SnapshotChecker:
                     if not batch.is_control:
                         delta.replay(metadata_records.decode(record.value or b""))
                     elif isinstance(voters := quorum_record_of(record), VotersRecord):
-                        self._voters = Voters.recorded(voters)
+                        self._voters_are(Voters.recorded(voters))
                 self._image, _ = delta.finished(batch.last_offset, batch.leader_epoch)
                 self._known[batch.last_offset] = self._image, self._voters
+
+    def _voters_are(self, voters: Voters) -> None:
+        """One at a time, so that majorities before and after share a voter."""
+        if self._voters is not None and len({*voters} ^ {*self._voters}) > 1:
+            broken("I5", f"{self._voters} are followed by {voters}")
+        self._voters = voters
 
     def _compare(self, machine: Machine, snapshot: SnapshotId) -> None:
         known = self._known.get(snapshot.end_offset - 1)

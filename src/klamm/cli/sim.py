@@ -12,7 +12,7 @@ from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, print_json
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
-from klamm.sim.plan import FAULTS, OPERATIONS, Plan, drawn_plan
+from klamm.sim.plan import ALL_FAULTS, OPERATIONS, Plan, drawn_plan
 from klamm.sim.run import Outcome
 
 DESCRIPTION = """\
@@ -31,7 +31,7 @@ examples:
 exit code 0: every promise was kept; 1: one was broken
 """
 
-TROUBLES = (*FAULTS, *OPERATIONS)
+TROUBLES = (*ALL_FAULTS, *OPERATIONS)
 LAST_LINES = 60
 STATUS_SECONDS = 0.5
 

@@ -16,6 +16,9 @@ from klamm.sim.world import World
 DIALS_AGAIN_MS = (1_000.0, 3_000.0, 7_000.0)
 """When a dial that nothing came back for is tried again, until it is given up."""
 
+LONGEST_LINE_MS = 3_000.0
+"""So long it takes at most until a slow line has taken what was given to it."""
+
 RETRANSMIT_MS = 200.0
 """So long it takes at most until a healed link goes on with what it held back."""
 
@@ -62,6 +65,9 @@ class Network:
         self._hosts: dict[int, Host] = {}
         self._cut: dict[tuple[str, str], int] = {}
         self._slow_ms: dict[str, float] = {}
+        self._rates: dict[str, int] = {}
+        self._free_ms: dict[str, float] = {}
+        """When the line of a host has taken all that was given to it."""
         self._held: list[End] = []
         self.latency_ms = 0.3
         self.resets = 0
@@ -84,6 +90,16 @@ class Network:
 
         def again() -> None:
             self._slow_ms[host.name] -= extra_ms
+
+        return again
+
+    def limit(self, host: Host, bytes_a_second: int) -> Callable[[], None]:
+        """So much gets through to and from this host, and the rest stands in line; up to a limit, or it would never
+        end."""
+        self._rates[host.name] = bytes_a_second
+
+        def again() -> None:
+            self._rates.pop(host.name, None)
 
         return again
 
@@ -117,7 +133,8 @@ class Network:
     def send(self, host: Host, number: int, data: bytes) -> None:
         end = host.ends.get(number)
         if end is not None and end.is_open and end.other is not None:
-            self._travel(end, end.other, partial(self._arrive, end, end.other, data))
+            in_line_ms = self._in_line_ms((end.host, end.other.host), len(data)) if self._rates else 0.0
+            self._travel(end, end.other, partial(self._arrive, end, end.other, data), in_line_ms)
 
     def close(self, host: Host, number: int) -> None:
         """Say goodbye: the other side hears of it after all that was sent before."""
@@ -168,8 +185,18 @@ class Network:
         if caller.ends.get(end.number) is end:
             caller.hear(Opened(end.number, f"{target.name}:{target.port}"))
 
-    def _travel(self, end: End, other: End, arrive: Callable[[], None]) -> None:
-        arrives_ms = max(self._world.now_ms + self._delay(end.host, other.host), end.sent_until_ms)
+    def _in_line_ms(self, hosts: tuple[Host, Host], size_bytes: int) -> float:
+        now_ms, longest_ms = self._world.now_ms, 0.0
+        for host in hosts:
+            if host.name in self._rates:
+                free_ms = max(now_ms, self._free_ms.get(host.name, 0.0)) + size_bytes * 1_000 / self._rates[host.name]
+                self._free_ms[host.name] = free_ms = min(free_ms, now_ms + LONGEST_LINE_MS)
+                longest_ms = max(longest_ms, free_ms - now_ms)
+        return longest_ms
+
+    def _travel(self, end: End, other: End, arrive: Callable[[], None], in_line_ms: float = 0.0) -> None:
+        delay_ms = self._delay(end.host, other.host) + in_line_ms
+        arrives_ms = max(self._world.now_ms + delay_ms, end.sent_until_ms)
         end.sent_until_ms = arrives_ms
         self._world.at(arrives_ms, partial(self._pass, end, other, arrive))
 

@@ -11,6 +11,9 @@ FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
     "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
 )  # fmt: skip
+LATER_FAULTS = ("old file", "crash loop", "majority returns", "flap", "slow line", "drift", "strobe")
+"""Drawn from a stream of their own."""
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 
 
@@ -41,11 +44,9 @@ def drawn_plan(seed: int) -> Plan:
     random = Random(f"{seed} plan")
     brokers = random.choice((3, 3, 4, 5))
     voters = random.choice((3, 5)) if brokers == 5 else 3
-    faults = {
-        name: random.choice((1_500.0, 4_000.0, 10_000.0))
-        for name in FAULTS
-        if random.random() < random.choice((0.2, 0.5))
-    }
+    faults = _drawn_faults(random, FAULTS, (0.2, 0.5)) | _drawn_faults(
+        Random(f"{seed} later"), LATER_FAULTS, (0.1, 0.4)
+    )
     operations = [name for name in OPERATIONS if name != "change voters" and random.random() < 0.5]
     if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):
         # Of three, hardly a disk may be lost while voters leave: so not too often.
@@ -62,3 +63,9 @@ def drawn_plan(seed: int) -> Plan:
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
     )
+
+
+def _drawn_faults(random: Random, names: tuple[str, ...], shares: tuple[float, float]) -> dict[str, float]:
+    return {
+        name: random.choice((1_500.0, 4_000.0, 10_000.0)) for name in names if random.random() < random.choice(shares)
+    }

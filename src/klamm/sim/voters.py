@@ -60,6 +60,10 @@ class VoterChanges:
             self._remove(self._chance.choice(may_leave), then)
         else:
             then(None)
+            return
+        if outside and may_leave and self._chance.random() < 0.4:
+            # In a hurry: one more change at once, which has to wait until the first is committed, or is refused.
+            self._add(self._chance.choice(outside), lambda answer: None)
 
     def _may_leave(self, node_id: int, voters: list[int]) -> bool:
         others = [each for each in voters if each != node_id]

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from klamm.log.files import DiskFailed, DiskFull
-from klamm.quorum.raft import DIRECTORY
 from klamm.sim.budget import Budget
 from klamm.sim.cluster import Cluster
-from klamm.sim.disk import Inode
+from klamm.sim.faults_of_disks import OldFiles
 from klamm.sim.lasting_faults import LastingFaults
 from klamm.sim.machine import FLUSH_MS, Machine
 from klamm.sim.network import Host
@@ -26,11 +25,8 @@ LONG_MS = (3_000.0, 12_000.0)
 NEVER_ROTS = frozenset({"meta.properties"})
 """Who a node is. One that is somebody else is refused by the others for good, and says so."""
 
-NEVER_OLD = f"{DIRECTORY}/quorum-state"
-"""Nobody can tell an old vote from the last one: a disk that gives back this file lets a node vote twice."""
 
-
-class Nemesis(LastingFaults):
+class Nemesis(LastingFaults, OldFiles):
     def __init__(self, world: World, cluster: Cluster, plan: Plan, budget: Budget, clients: list[Host]) -> None:
         self._world = world
         self._cluster = cluster
@@ -59,7 +55,7 @@ class Nemesis(LastingFaults):
             "everybody killed": self._everybody,
             "wipe": self._wipe,
             "rot": self._rot,
-            "old file": self._old_file,
+            "old file": self.old_file,
             **self.lasting_kinds(),
         }
 
@@ -336,7 +332,9 @@ class Nemesis(LastingFaults):
         machine.has_forgotten = True
         names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
         if names:
-            name = self._chance.choice(names)
+            # Of each kind as often as of others: there are few snapshots, and many logs.
+            kind = self._chance.choice(sorted({name.rpartition(".")[2] for name in names}))
+            name = self._chance.choice([name for name in names if name.endswith(kind)])
             inode = machine.disk.names[name]
             content = bytearray(inode.content)
             at = self._chance.randrange(len(content))
@@ -349,41 +347,6 @@ class Nemesis(LastingFaults):
             inode.replace(content)
         self._start_again(machine)
         return True
-
-    def _old_file(self) -> bool:
-        """A file is as it was a while ago (F22), on a machine that was started anew meanwhile."""
-        machine = self._somebody()
-        if machine is None:
-            return False
-        disk = machine.disk
-        before = {name: (inode, bytes(inode.durable)) for name, inode in disk.names.items()}
-
-        def restore() -> None:
-            if self._is_over or machine.disk is not disk or not machine.is_running or machine.is_paused:
-                return
-            if self._budget.may_wipe(machine):
-                machine.lose_power()
-                self._make_old(machine, before)
-                self._start_again(machine)
-
-        self._until(*SHORT_MS, restore)
-        return True
-
-    def _make_old(self, machine: Machine, before: dict[str, tuple[Inode, bytes]]) -> None:
-        names = machine.disk.names
-        same = {name for name in names if name in before and (not name.endswith("/") or names[name] is before[name][0])}
-        if any(name.endswith("/") and name not in same for name in before):
-            # A directory of another topic has the name by now: files that speak of topics by name speak of that one.
-            same = {name for name in same if "/" in name}
-        old = sorted(
-            name
-            for name in same - {NEVER_OLD}
-            if before[name][1] != names[name].content and ("/" not in name or f"{name.rpartition('/')[0]}/" in same)
-        )
-        if old:
-            name = self._chance.choice(old)
-            self._world.tell(f"{machine.name}: {name} is as it was, {len(before[name][1])} bytes")
-            names[name].replace(bytearray(before[name][1]))
 
     # Clocks.
 

@@ -15,12 +15,16 @@ from klamm.sim.world import World
 SESSION_MS = 3_000.0
 """`broker.session.timeout.ms`: who is not heard for so long is fenced."""
 
+AWAY_MS = 9_000.0
+
 
 class LastingFaults:
     _world: World
     _cluster: Cluster
     _chance: Random
     _is_over: bool
+    _back_ms = 0.0
+    """By then those who stayed away when all were killed are back."""
     _until: Callable[[float, float, Callable[[], None]], None]
     _somebody: Callable[[], Machine | None]
     _start_again: Callable[[Machine], None]
@@ -70,6 +74,9 @@ class LastingFaults:
     def _majority_returns(self) -> bool:
         """Everybody is killed; a minority stays away for long (F13)."""
         machines = list(self._cluster.machines.values())
+        if self._world.now_ms < self._back_ms or 2 * sum(each.is_serving for each in machines) <= len(machines):
+            # A cluster that is down all the time proves nothing.
+            return False
         away = self._chance.sample(machines, self._chance.randint(1, (len(machines) - 1) // 2))
         numbers = {machine.node_id for machine in away}
         if any(2 * len(voters - numbers) <= len(voters) for voters in self._cluster.voter_sets()):
@@ -79,9 +86,10 @@ class LastingFaults:
             if machine.is_running:
                 machine.kill()
                 if machine in away:
-                    self._until(9_000.0, 18_000.0, partial(self._started, machine))
+                    self._until(AWAY_MS, 2 * AWAY_MS, partial(self._started, machine))
                 else:
                     self._start_again(machine)
+        self._back_ms = self._world.now_ms + 2 * AWAY_MS
         return True
 
     # The network.

@@ -45,7 +45,7 @@ def drawn_plan(seed: int) -> Plan:
     brokers = random.choice((3, 3, 4, 5))
     voters = random.choice((3, 5)) if brokers == 5 else 3
     faults = _drawn_faults(random, FAULTS, (0.2, 0.5)) | _drawn_faults(
-        Random(f"{seed} later"), LATER_FAULTS, (0.1, 0.4)
+        Random(f"{seed} later"), LATER_FAULTS, (0.1, 0.3)
     )
     operations = [name for name in OPERATIONS if name != "change voters" and random.random() < 0.5]
     if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):

@@ -29,6 +29,7 @@ from klamm.sim.machine import Machine
 from klamm.sim.network import Network
 from klamm.sim.plan import Plan
 from klamm.sim.promise import Broken, broken
+from klamm.sim.report import Report
 from klamm.sim.workload import FLUSHED, TOPICS, Workload
 from klamm.sim.world import World
 
@@ -81,6 +82,10 @@ class Run:
         budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.coverage = Coverage(self.cluster)
+        if keeps_all:
+            report = Report(self.cluster)
+            self.world.aside = report.columns
+            self.world.story.append(report.header())
         for machine in self.cluster.machines.values():
             machine.after_step = self._look
             machine.on_fact = self._fact

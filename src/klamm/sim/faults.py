@@ -84,6 +84,8 @@ class Nemesis(LastingFaults, OldFiles):
             machine.disk.failure = None
             machine.disk.crash_at = None
             machine.flush_ms = FLUSH_MS
+            # A leader that lives two hours ago refuses what clients write now, and is right.
+            machine.wall_jump_ms = 0.0
             if machine.is_paused:
                 machine.resume()
             if not machine.is_running:

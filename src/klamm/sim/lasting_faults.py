@@ -150,6 +150,8 @@ class LastingFaults:
         return True
 
     def _jump(self, machine: Machine, width_ms: float, times: int) -> None:
+        if self._is_over:
+            return
         machine.wall_jump_ms += width_ms if times % 2 else -width_ms
         if times > 1 or times % 2:
             # An even number of jumps: it ends where it began.

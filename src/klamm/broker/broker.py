@@ -67,6 +67,8 @@ class Broker:
         self.epoch: int | None = None
         """What the controller gave to this life of ours."""
         self.is_open = False
+        self.found_damage = False
+        """Whether logs were not as the last life had left them."""
         self.controller: Controller | None = None
         """The active controller, if it is this node."""
         self.quorum: Raft
@@ -87,6 +89,9 @@ class Broker:
         self._follow_config()
         self.housekeeping.load()
         self.partitions.open_all(self.image, now, clean=clean)
+        self.found_damage = any(partition.log.was_damaged for partition in self.partitions)
+        if self.found_damage:
+            self.life.distrust()
         # What was recovered counts as ours, so it has to survive the next crash as well.
         self._flush_all()
         self.partitions.lead_all(self.image, now)

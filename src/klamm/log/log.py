@@ -77,6 +77,7 @@ class Log:
         "recovery_point",
         "segments",
         "start_offset",
+        "was_damaged",
     )
 
     @classmethod
@@ -115,6 +116,8 @@ class Log:
         self.recovery_point = loaded.recovery_point
         self.epochs = loaded.epochs
         self.producers = loaded.producers
+        self.was_damaged = loaded.was_damaged
+        """Whether it was not found as it had been written."""
         self.failed: str | None = None
         """Why the log takes nothing more."""
         self._flushes = 0

@@ -51,6 +51,8 @@ class Loaded:
     unflushed: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerStates = field(default_factory=ProducerStates)
+    was_damaged: bool = False
+    """Whether something that was written is not there any more, or not as it was."""
 
 
 class TailCut(Fact):
@@ -107,6 +109,7 @@ def load(
     except Damaged as damage:
         raise LogDamaged(damage) from damage
     if loaded.end_offset < recovery_point:
+        loaded.was_damaged = True
         tell(FlushedRecordsMissing(directory, loaded.end_offset, recovery_point))
     opening.settle()
     return loaded
@@ -144,6 +147,7 @@ class _Opening:
             loaded.shelf.drop_snapshots_outside(loaded.segments[0].base_offset, loaded.end_offset)
             loaded.producers = replayed(loaded.shelf, loaded.segments, self._now_ms)
         except Damaged as damage:
+            loaded.was_damaged = True
             self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
             return False
         loaded.recovery_point = loaded.end_offset
@@ -256,6 +260,7 @@ class _Opening:
         """What is cut must not come back with the next crash, when something else may stand behind it."""
         self._remove_after(number)
         self._files.flush([self._loaded.segments[-1].log])
+        self._loaded.was_damaged = True
         self._tell(TailCut(self._directory, end_offset, reason))
 
     def _remove_after(self, number: int) -> None:

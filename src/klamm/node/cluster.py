@@ -195,4 +195,6 @@ class Cluster:
         """The logs are opened once the image says for certain which of them are ours."""
         if 0 <= self.membership.epoch <= self._broker.image.offset:
             self._broker.open(now, clean=self._clean)
+            if self._broker.found_damage:
+                self.membership.take_back_trust(drawn_uuid(self._random), now)
             self.membership.followed(now)

@@ -85,6 +85,16 @@ class Membership:
         )
         self._due_ms = now.monotonic_ms
 
+    def take_back_trust(self, incarnation: Uuid, now: Now) -> None:
+        """We said that nothing of what our last life wrote is missing, and then our logs were found damaged. As long as
+        nobody counts on us, we register once more, as one that may have lost something."""
+        assert not self.is_serving
+        if self._request.previous_broker_epoch != NOT_REGISTERED:
+            self._request.previous_broker_epoch = NOT_REGISTERED
+            self._request.incarnation_id = incarnation
+            self.is_registered = False
+            self._due_ms = now.monotonic_ms
+
     def begin_to_stop(self, now: Now) -> None:
         """Ask to be let go. `may_stop` says when."""
         self._wants_to_stop = True

@@ -4,7 +4,7 @@ A process that is killed takes nothing with it that it wrote: the system has it.
 what was not flushed. So a broker notes, when it is registered, its epoch and the machine's present start. If it finds
 the note after a crash, and the machine has been up all the while, it may say to the controller that it comes back with
 everything (KIP-966), and keeps its right to lead; else a cluster whose processes were all killed would wait for the
-very last of them. Its logs are recovered all the same.
+very last of them. Its logs are recovered all the same, and if they turn out damaged it takes back what it said.
 
 A disk that broke a promise ends the trust: the system may have dropped what it could not write.
 """

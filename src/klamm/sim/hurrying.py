@@ -1,7 +1,7 @@
 """What a run changes about time and size, so that what takes hours in life comes about within its seconds.
 
 Some seeds keep little of the metadata log, so that who comes late has to load a snapshot; some have leaders that lose
-patience with slow followers soon. Drawn from a stream of its own.
+patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own.
 """
 
 from collections.abc import Iterator
@@ -24,6 +24,8 @@ def drawn_settings(seed: int) -> dict[str, str]:
             "replica.lag.time.max.ms": random.choice(("600", "1500")),
             "replica.fetch.wait.max.ms": random.choice(("100", "500")),
         }
+    if random.random() < 0.5:
+        settings["log.flush.offset.checkpoint.interval.ms"] = "1000"
     return settings
 
 

@@ -1,10 +1,11 @@
 """A network between hosts: connections as TCP gives them, over links that are slow, cut, or swallow one direction.
 
-On one connection bytes arrive in order or not at all; nothing is doubled, and what overtakes is what other connections
-carry. A cut link delivers nothing and tells nobody: what was sent is on its way until the link heals or the connection
-is reset. So a request may arrive long after the world has moved on. A reset loses a drawn rest of what is under way, in
-both directions, also in the middle of what was sent at once. A process that ends resets its connections; a machine
-that loses its power does not, and its peers hear of it only when they write to it after it is back.
+On one connection bytes arrive in order or not at all: as over TCP nothing is doubled and nothing overtakes (F2, F3).
+What comes twice, or late, is what was sent again over another connection while the first try was held back. A cut link
+delivers nothing and tells nobody: what was sent is on its way until the link heals or the connection is reset. So a
+request may arrive long after the world has moved on. A reset loses a drawn rest of what is under way, in both
+directions, also in the middle of what was sent at once. A process that ends resets its connections; a machine that
+loses its power does not, and its peers hear of it only when they write to it after it is back.
 """
 
 from collections.abc import Callable

@@ -136,3 +136,18 @@ def test_a_dial_into_a_cut_is_tried_again_and_given_up() -> None:
     two.network.dial(two.one, -3, 2)
     two.run(20_000)
     assert two.one.heard[-1] == Refused(-3, nobody_listens=False)
+
+
+def test_on_a_slow_line_what_is_sent_stands_in_line() -> None:
+    two = Two()
+    heal = two.network.limit(two.other, bytes_a_second=1_000)
+    for number in range(4):
+        two.network.send(two.one, -1, framed(b"%d" % number * 100))
+    two.run(250)
+    assert len(two.other.texts()) == 2, "a hundred bytes take a tenth of a second"
+    two.run(250)
+    assert len(two.other.texts()) == 4
+    heal()
+    two.network.send(two.one, -1, framed(b"x" * 10_000))
+    two.run(20)
+    assert len(two.other.texts()) == 5

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, print_json
+from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
-from klamm.sim.plan import FAULTS, OPERATIONS, Plan, drawn_plan
+from klamm.sim.plan import ALL_FAULTS, OPERATIONS, Plan, drawn_plan
 from klamm.sim.run import Outcome
 
 DESCRIPTION = """\
@@ -30,7 +31,7 @@ examples:
 exit code 0: every promise was kept; 1: one was broken
 """
 
-TROUBLES = (*FAULTS, *OPERATIONS)
+TROUBLES = (*ALL_FAULTS, *OPERATIONS)
 LAST_LINES = 60
 STATUS_SECONDS = 0.5
 
@@ -155,8 +156,13 @@ def _tally_text(tally: Tally, seconds: float) -> str:
         f"{tally.acknowledged:,} records acknowledged, {tally.reads:,} read\n"
         f"faults: {_counted(tally.faults)}\n"
         f"operations: {_counted(tally.operations)}\n"
-        f"reached: {_counted(tally.reached)}"
+        f"reached: {_counted(tally.reached)}\n"
+        f"not reached: {', '.join(_not_reached(tally.reached)) or 'nothing of what is expected'}"
     )
+
+
+def _not_reached(reached: Counter[str]) -> list[str]:
+    return [name for name in EXPECTED if not reached[name]]
 
 
 def _counted(counter: Counter[str]) -> str:
@@ -175,6 +181,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
         "faults": dict(outcome.faults),
         "operations": dict(outcome.operations),
         "reached": dict(outcome.reached),
+        "notReached": _not_reached(outcome.reached),
     }
 
 
@@ -190,6 +197,7 @@ def _tally_document(options: Namespace, tally: Tally, failed: Outcome | None, se
         "faults": dict(tally.faults),
         "operations": dict(tally.operations),
         "reached": dict(tally.reached),
+        "notReached": _not_reached(tally.reached),
         "brokenSeed": None if failed is None else failed.plan.seed,
         "broken": None if failed is None else str(failed.failure),
     }

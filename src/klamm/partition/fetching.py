@@ -128,6 +128,8 @@ class FetchPlan:
     """Those with records that have to be on disk before the next fetch."""
     _session_id: int = NO_SESSION
     _session_epoch: int = FIRST_EPOCH
+    _broker_epoch: int = -1
+    """Ours, under which the session was begun."""
     _losses: int = 0
     _resume_ms: float = 0.0
 
@@ -189,6 +191,10 @@ class FetchPlan:
             return None
         if len(self._followed) == len(self._aside) or self.waits_for_disk:
             return None
+        if broker_epoch != self._broker_epoch and not self.in_flight:
+            # The leader counts a partition for the life that named it last.
+            self._begin_anew()
+            self._broker_epoch = broker_epoch
         if self._session_epoch == FIRST_EPOCH:
             self._forgotten.clear()
             positions = [self._asked_anew(key) for key in self._followed if key not in self._aside]

@@ -17,10 +17,14 @@ from klamm.sim.machine import Machine
 
 
 class Budget:
-    def __init__(self, cluster: Cluster, replication: ReplicationChecker, flushed_topics: frozenset[str]) -> None:
+    def __init__(
+        self, cluster: Cluster, replication: ReplicationChecker, flushed_topics: frozenset[str], *, voters_leave: bool
+    ) -> None:
         self._cluster = cluster
         self._replication = replication
         self._flushed = flushed_topics
+        self._voters_leave = voters_leave
+        """Whether somebody takes voters out."""
 
     def may_forget(self, machine: Machine) -> bool:
         """Whether this machine may lose what it has not flushed."""
@@ -28,12 +32,21 @@ class Budget:
 
     def may_wipe(self, machine: Machine) -> bool:
         """Whether its whole disk may be lost, which is harder: the quorum has to do without it as well."""
-        voters = self._cluster.voters
-        if machine.node_id in voters:
-            well = [node_id for node_id in voters if node_id != machine.node_id and self._votes_well(node_id)]
-            if 2 * len(well) <= len(voters):
-                return False
+        if not self._others_can_vote(machine):
+            return False
         return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=frozenset())
+
+    def _others_can_vote(self, machine: Machine) -> bool:
+        """Whether the quorum goes on without it, also if one of the others is taken out before it is back: who asks for
+        that cannot know yet."""
+        sets = self._cluster.voter_sets()
+        if machine.node_id not in self._cluster.voters:
+            return True
+        for voters in sets:
+            well = sum(node_id != machine.node_id and self._cluster.votes_well(node_id) for node_id in voters)
+            if 2 * (well - self._voters_leave) <= len(voters) - self._voters_leave:
+                return False
+        return bool(sets)
 
     def _nobody_else_has_forgotten(self, machine: Machine) -> bool:
         image = self._cluster.latest_image()
@@ -43,15 +56,6 @@ class Budget:
                 mine = [state for state in states if other.node_id in state.replicas]
                 other.has_forgotten = not all(other.node_id in state.isr for state in mine)
         return not any(other.has_forgotten for other in self._cluster.machines.values() if other is not machine)
-
-    def _votes_well(self, node_id: BrokerId) -> bool:
-        """It runs and has all that is committed."""
-        machine = self._cluster.machines[node_id]
-        if not machine.is_running or machine.is_paused:
-            return False
-        best = max(each.broker.quorum.high_watermark for each in self._cluster.running)
-        quorum = machine.broker.quorum
-        return quorum.is_voter and quorum.log.end_offset >= best and quorum.leader_id >= 0
 
     def _others_have_everything(self, machine: Machine, spare: frozenset[str]) -> bool:
         image = self._cluster.latest_image()

@@ -12,7 +12,7 @@ FIRST_PORT = 9_000
 
 
 class Cluster:
-    """Settings are Kafka's; `voters` are the first so many nodes."""
+    """Settings are Kafka's; `voters` are the first so many nodes: those who may vote, and do in the beginning."""
 
     def __init__(
         self,
@@ -58,6 +58,19 @@ class Cluster:
         """The active one, if there is exactly one that thinks so."""
         active = [each for each in self.running if not each.is_paused and each.broker.controller is not None]
         return active[0] if len(active) == 1 else None
+
+    def voter_sets(self) -> list[set[BrokerId]]:
+        """Who votes, as each node that runs knows it: the latest in its log, committed or not."""
+        return [set(machine.broker.quorum.voters) for machine in self.running]
+
+    def votes_well(self, node_id: BrokerId) -> bool:
+        """It runs, votes with the disk it has, and has all that is committed."""
+        machine = self.machines[node_id]
+        if not machine.is_running or machine.is_paused:
+            return False
+        best = max(each.broker.quorum.high_watermark for each in self.running)
+        quorum = machine.broker.quorum
+        return quorum.is_voter and quorum.log.end_offset >= best and quorum.leader_id >= 0
 
     def latest_image(self) -> Image:
         """The cluster as the node that has heard most of it knows it, or knew it when it ran."""

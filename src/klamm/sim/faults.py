@@ -6,28 +6,25 @@ network and disks that work.
 
 import errno
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
-from klamm.controller.names import CLUSTER_METADATA
 from klamm.log.files import DiskFailed, DiskFull
-from klamm.records.batch import ATTRIBUTES_AT, batches
 from klamm.sim.budget import Budget
 from klamm.sim.cluster import Cluster
+from klamm.sim.faults_of_disks import OldFiles
+from klamm.sim.lasting_faults import LastingFaults
 from klamm.sim.machine import FLUSH_MS, Machine
 from klamm.sim.network import Host
 from klamm.sim.plan import Plan
+from klamm.sim.rot import Rot
 from klamm.sim.world import World
 
 SHORT_MS = (100.0, 4_000.0)
 LONG_MS = (3_000.0, 12_000.0)
 
-NEAR_THE_END = 300
-NEVER_ROTS = frozenset({"meta.properties"})
-"""Who a node is. One that is somebody else is refused by the others for good, and says so."""
 
-
-class Nemesis:
+class Nemesis(LastingFaults, OldFiles, Rot):
     def __init__(self, world: World, cluster: Cluster, plan: Plan, budget: Budget, clients: list[Host]) -> None:
         self._world = world
         self._cluster = cluster
@@ -55,12 +52,14 @@ class Nemesis:
             "disk error": self._disk_error,
             "disk full": self._disk_full,
             "wall clock": self._wall_clock,
-            "everybody killed": self._everybody,
+            "everybody killed": self._kill_everybody,
             "wipe": self._wipe,
-            "rot": self._rot,
-            "rotten tails": self._rotten_tails,
+            "rot": self.rot,
+            "rotten tails": self.rotten_tails,
             "left behind": self._left_behind,
             "blackout": self._blackout,
+            "old file": self.old_file,
+            **self.lasting_kinds(),
         }
 
     def begin(self) -> None:
@@ -88,6 +87,8 @@ class Nemesis:
             machine.disk.failure = None
             machine.disk.crash_at = None
             machine.flush_ms = FLUSH_MS
+            # A leader that lives two hours ago refuses what clients write now, and is right.
+            machine.wall_jump_ms = 0.0
             if machine.is_paused:
                 machine.resume()
             if not machine.is_running:
@@ -155,7 +156,7 @@ class Nemesis:
         """The controller: the one that hurts most."""
         return self._cluster.controller()
 
-    def _everybody(self) -> bool:
+    def _kill_everybody(self) -> bool:
         """All of them; sometimes one loses its power on top of it, and may be the first to come back."""
         running = list(self._cluster.running)
         unlucky = self._chance.choice(running) if running and self._chance.random() < 0.5 else None
@@ -390,52 +391,6 @@ class Nemesis:
         self._start_again(machine)
         return True
 
-    def _rot(self) -> bool:
-        """Bits flip, or the end is missing, in a file of a machine that is down (F20, F21)."""
-        machine = self._somebody()
-        if machine is None or not self._budget.may_wipe(machine):
-            return False
-        machine.kill()
-        machine.has_forgotten = True
-        names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
-        if names:
-            self._spoil(machine, self._chance.choice(names))
-        self._start_again(machine)
-        return True
-
-    def _rotten_tails(self) -> bool:
-        """Bits flip at the ends of a machine's logs, and all processes are killed: whoever comes back first might
-        lead (number 17 of the known bugs)."""
-        machine = self._somebody()
-        if machine is None or not self._budget.may_forget(machine):
-            return False
-        machine.kill()
-        machine.has_forgotten = True
-        for name, inode in sorted(machine.disk.names.items()):
-            if name.endswith(".log") and inode.content and not name.startswith(CLUSTER_METADATA):
-                content = bytearray(inode.content)
-                at = self._chance.choice(_sealed(content)[-NEAR_THE_END:])
-                content[at] ^= 1 << self._chance.randrange(8)
-                inode.replace(content)
-                self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
-        self._everybody()
-        self._start_again(machine)
-        return True
-
-    def _spoil(self, machine: Machine, name: str) -> None:
-        inode = machine.disk.names[name]
-        content = bytearray(inode.content)
-        at = self._chance.choice(_sealed(content) if name.endswith(".log") else range(len(content)))
-        if self._chance.random() < 0.7:
-            content[at] ^= 1 << self._chance.randrange(8)
-            self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
-        else:
-            # Where a batch ends nobody could see it. So the machine was repaired and started, and trusts nothing.
-            del content[at:]
-            machine.boot()
-            self._world.tell(f"{machine.name}: {name} ends at {at}")
-        inode.replace(content)
-
     # Clocks.
 
     def _wall_clock(self) -> bool:
@@ -443,15 +398,6 @@ class Nemesis:
         machine.wall_jump_ms += self._chance.choice((-3_600_000.0, -1_000.0, 1_000.0, 60_000.0, 86_400_000.0))
         self._world.tell(f"{machine.name}'s wall clock jumps to {machine.wall_jump_ms:+.0f} ms")
         return True
-
-
-def _sealed(content: bytearray) -> Sequence[int]:
-    """The bytes of a log that a checksum covers. Offset and leader epoch of a batch are not among them, in Kafka's
-    format: where a bit of those flips, it may go unseen for ever."""
-    found: list[int] = []
-    for position, batch in batches(memoryview(content)):
-        found += range(position + ATTRIBUTES_AT, position + batch.size_bytes)
-    return found
 
 
 def _resumed(machine: Machine) -> None:

@@ -53,6 +53,7 @@ class Machine(Host):
         self.has_forgotten = False
         """Whether something that it wrote may be missing, until somebody finds that it has everything again."""
         self.lives = 0
+        self.failed_starts = 0
         self.wall_jump_ms = 0.0
         self.flush_ms = FLUSH_MS
         self.after_step: Callable[[Machine], None] = lambda machine: None
@@ -62,8 +63,10 @@ class Machine(Host):
         self._world = world
         self._network = network
         self._chance = world.chance(self.name)
-        self._speed = self._chance.uniform(0.99, 1.01)
+        self._speed = self._usual_speed = self._chance.uniform(0.99, 1.01)
         """Of its monotonic clock."""
+        self._set_ms, self._clock_ms = 0.0, 1_000.0
+        """When its speed was set, and what it showed then."""
         self._boots = 0
         self._wake_ms: float | None = None
         self._missed: list[Event] = []
@@ -86,7 +89,7 @@ class Machine(Host):
     @property
     def now(self) -> Now:
         now_ms = self._world.now_ms
-        return Now(now_ms * self._speed + 1_000.0, WALL_MS + int(now_ms + self.wall_jump_ms))
+        return Now(self._clock_ms + (now_ms - self._set_ms) * self._speed, WALL_MS + int(now_ms + self.wall_jump_ms))
 
     # What is done to it.
 
@@ -107,6 +110,7 @@ class Machine(Host):
             self._act(lambda: node.start(endpoint, self.now))
         except CANNOT_START as error:
             self._world.tell(f"{self.name} cannot start: {error}")
+            self.failed_starts += 1
             self._end_process()
         self.takes_connections = self.is_running
         return self.is_running
@@ -162,6 +166,13 @@ class Machine(Host):
         for event in sorted(missed, key=lambda event: isinstance(event, Woke)):
             self.hear(event)
 
+    def run_clock_at(self, speed: float) -> None:
+        """So many times as fast as usual. It goes on from what it shows."""
+        self._clock_ms, self._set_ms = self.now.monotonic_ms, self._world.now_ms
+        self._speed = self._usual_speed * speed
+        if self._wake_ms is not None:
+            self._set_alarm(self._wake_ms)
+
     # What happens to it.
 
     def accept(self) -> int:
@@ -206,7 +217,7 @@ class Machine(Host):
                 self._send(effect)
             elif isinstance(effect, Wake):
                 self._wake_ms = effect.at_ms
-                world.at((effect.at_ms - 1_000.0) / self._speed + LATE_MS, partial(self._wake, effect.at_ms, life))
+                self._set_alarm(effect.at_ms)
             elif isinstance(effect, Flush):
                 delay_ms = self.flush_ms * (0.5 + self._chance.expovariate(2.0))
                 world.after(delay_ms, partial(self._flush, effect, life))
@@ -264,8 +275,12 @@ class Machine(Host):
         if frames and life == self.lives and connection in self.ends:
             self.hear(Received(connection, [memoryview(bytearray(frame)) for frame in frames]))
 
+    def _set_alarm(self, at_ms: float) -> None:
+        rings_ms = self._set_ms + (at_ms - self._clock_ms) / self._speed + LATE_MS
+        self._world.at(rings_ms, partial(self._wake, at_ms, self.lives))
+
     def _wake(self, at_ms: float, life: int) -> None:
-        if life == self.lives and self._wake_ms == at_ms:
+        if life == self.lives and self._wake_ms == at_ms and self.now.monotonic_ms >= at_ms:
             self._wake_ms = None
             self.hear(Woke())
 

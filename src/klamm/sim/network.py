@@ -1,10 +1,11 @@
 """A network between hosts: connections as TCP gives them, over links that are slow, cut, or swallow one direction.
 
-On one connection bytes arrive in order or not at all; nothing is doubled, and what overtakes is what other connections
-carry. A cut link delivers nothing and tells nobody: what was sent is on its way until the link heals or the connection
-is reset. So a request may arrive long after the world has moved on. A reset loses a drawn rest of what is under way, in
-both directions, also in the middle of what was sent at once. A process that ends resets its connections; a machine
-that loses its power does not, and its peers hear of it only when they write to it after it is back.
+On one connection bytes arrive in order or not at all: as over TCP nothing is doubled and nothing overtakes (F2, F3).
+What comes twice, or late, is what was sent again over another connection while the first try was held back. A cut link
+delivers nothing and tells nobody: what was sent is on its way until the link heals or the connection is reset. So a
+request may arrive long after the world has moved on. A reset loses a drawn rest of what is under way, in both
+directions, also in the middle of what was sent at once. A process that ends resets its connections; a machine that
+loses its power does not, and its peers hear of it only when they write to it after it is back.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from klamm.sim.world import World
 
 DIALS_AGAIN_MS = (1_000.0, 3_000.0, 7_000.0)
 """When a dial that nothing came back for is tried again, until it is given up."""
+
+LONGEST_LINE_MS = 3_000.0
+"""So long it takes at most until a slow line has taken what was given to it."""
 
 RETRANSMIT_MS = 200.0
 """So long it takes at most until a healed link goes on with what it held back."""
@@ -62,6 +66,9 @@ class Network:
         self._hosts: dict[int, Host] = {}
         self._cut: dict[tuple[str, str], int] = {}
         self._slow_ms: dict[str, float] = {}
+        self._rates: dict[str, int] = {}
+        self._free_ms: dict[str, float] = {}
+        """When the line of a host has taken all that was given to it."""
         self._held: list[End] = []
         self.latency_ms = 0.3
         self.resets = 0
@@ -87,6 +94,16 @@ class Network:
 
         return again
 
+    def limit(self, host: Host, bytes_a_second: int) -> Callable[[], None]:
+        """So much gets through to and from this host, and the rest stands in line; up to a limit, or it would never
+        end."""
+        self._rates[host.name] = bytes_a_second
+
+        def again() -> None:
+            self._rates.pop(host.name, None)
+
+        return again
+
     def reset(self, end: End) -> None:
         """The connection breaks; of what is under way a drawn part arrives. Who is cut off does not hear of it yet."""
         self.resets += 1
@@ -94,6 +111,10 @@ class Network:
             if each is not None and each.other is not None and each.is_open:
                 way_back = partial(self._pass, each.other, each, partial(self._hang_up, each))
                 self._world.after(self._random.uniform(0.0, 2 * self.latency_ms), way_back)
+
+    def is_cut_off(self, host: Host) -> bool:
+        """Whether something does not get from it, or to it."""
+        return any(host.name in way for way in self._cut)
 
     def connections(self) -> list[End]:
         """One end of each that stands."""
@@ -113,7 +134,8 @@ class Network:
     def send(self, host: Host, number: int, data: bytes) -> None:
         end = host.ends.get(number)
         if end is not None and end.is_open and end.other is not None:
-            self._travel(end, end.other, partial(self._arrive, end, end.other, data))
+            in_line_ms = self._in_line_ms((end.host, end.other.host), len(data)) if self._rates else 0.0
+            self._travel(end, end.other, partial(self._arrive, end, end.other, data), in_line_ms)
 
     def close(self, host: Host, number: int) -> None:
         """Say goodbye: the other side hears of it after all that was sent before."""
@@ -164,8 +186,18 @@ class Network:
         if caller.ends.get(end.number) is end:
             caller.hear(Opened(end.number, f"{target.name}:{target.port}"))
 
-    def _travel(self, end: End, other: End, arrive: Callable[[], None]) -> None:
-        arrives_ms = max(self._world.now_ms + self._delay(end.host, other.host), end.sent_until_ms)
+    def _in_line_ms(self, hosts: tuple[Host, Host], size_bytes: int) -> float:
+        now_ms, longest_ms = self._world.now_ms, 0.0
+        for host in hosts:
+            if host.name in self._rates:
+                free_ms = max(now_ms, self._free_ms.get(host.name, 0.0)) + size_bytes * 1_000 / self._rates[host.name]
+                self._free_ms[host.name] = free_ms = min(free_ms, now_ms + LONGEST_LINE_MS)
+                longest_ms = max(longest_ms, free_ms - now_ms)
+        return longest_ms
+
+    def _travel(self, end: End, other: End, arrive: Callable[[], None], in_line_ms: float = 0.0) -> None:
+        delay_ms = self._delay(end.host, other.host) + in_line_ms
+        arrives_ms = max(self._world.now_ms + delay_ms, end.sent_until_ms)
         end.sent_until_ms = arrives_ms
         self._world.at(arrives_ms, partial(self._pass, end, other, arrive))
 

@@ -9,10 +9,15 @@ from random import Random
 
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
-    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot", "rotten tails", "left behind",
+    "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
+)  # fmt: skip
+LATER_FAULTS = (
+    "old file", "crash loop", "majority returns", "flap", "slow line", "drift", "strobe", "rotten tails", "left behind",
     "blackout",
 )  # fmt: skip
-OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
+"""Drawn from a stream of their own."""
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS)
+OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +45,30 @@ class Plan:
 
 def drawn_plan(seed: int) -> Plan:
     random = Random(f"{seed} plan")
-    brokers = random.choice((3, 3, 5))
-    voters = 3 if brokers == 3 else random.choice((3, 5))
-    faults = {
-        name: random.choice((1_500.0, 4_000.0, 10_000.0))
-        for name in FAULTS
-        if random.random() < random.choice((0.2, 0.5))
-    }
-    if random.random() < 0.7:
-        # After one, most topics are not promised anything any more.
-        faults.pop("blackout", None)
-    operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
+    brokers = random.choice((3, 3, 4, 5))
+    voters = random.choice((3, 5)) if brokers == 5 else 3
+    faults = _drawn_faults(random, FAULTS, (0.2, 0.5)) | _drawn_faults(
+        Random(f"{seed} later"), LATER_FAULTS, (0.1, 0.3)
+    )
+    operations = [name for name in OPERATIONS if name != "change voters" and random.random() < 0.5]
+    if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):
+        # Of three, hardly a disk may be lost while voters leave: so not too often.
+        operations.append("change voters")
     return Plan(
         seed=seed,
         brokers=brokers,
         voters=voters,
         faults=faults,
-        operations=operations,
-        operation_ms=random.choice((1_000.0, 3_000.0)),
+        operations=tuple(operations),
+        operation_ms=random.choice((400.0, 1_500.0)),
         duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
     )
+
+
+def _drawn_faults(random: Random, names: tuple[str, ...], shares: tuple[float, float]) -> dict[str, float]:
+    return {
+        name: random.choice((1_500.0, 4_000.0, 10_000.0)) for name in names if random.random() < random.choice(shares)
+    }

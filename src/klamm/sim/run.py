@@ -18,14 +18,18 @@ from klamm.sim.checkers.clients import ClientChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
+from klamm.sim.checkers.snapshots import SnapshotChecker
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History
 from klamm.sim.cluster import Cluster
+from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
+from klamm.sim.hurrying import drawn_settings, hurried
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
 from klamm.sim.plan import Plan
 from klamm.sim.promise import Broken, broken
+from klamm.sim.report import Report
 from klamm.sim.workload import FLUSHED, TOPICS, Workload
 from klamm.sim.world import World
 
@@ -53,7 +57,7 @@ class Outcome:
     faults: Counter[str]
     operations: Counter[str]
     reached: Counter[str]
-    """How often rare things came about."""
+    """How often rare branches were reached, by the names of `coverage.EXPECTED`."""
     acknowledged: int
     reads: int
     story: list[str] = field(repr=False, default_factory=list)
@@ -65,17 +69,24 @@ class Run:
         self.world = World(plan.seed, keeps_all=keeps_all)
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
-        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS)
+        self.cluster = Cluster(
+            self.world, self.network, plan.brokers, plan.voters, SETTINGS | drawn_settings(plan.seed)
+        )
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
+        self.snapshots = SnapshotChecker()
         self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.clients = ClientChecker(self.history)
         self.workload = Workload(self.world, self.cluster, plan, self.history)
-        budget = Budget(self.cluster, self.replication, FLUSHED)
+        budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.nemesis.on_blackout = self._blackout
-        self.reached: Counter[str] = Counter()
+        self.coverage = Coverage(self.cluster)
+        if keeps_all:
+            report = Report(self.cluster)
+            self.world.aside = report.columns
+            self.world.story.append(report.header())
         for machine in self.cluster.machines.values():
             machine.after_step = self._look
             machine.on_fact = self._fact
@@ -83,7 +94,8 @@ class Run:
     def outcome(self) -> Outcome:
         failure = None
         try:
-            self._run()
+            with hurried(), self.coverage.listening():
+                self._run()
         except Broken as found:
             failure = found
             self.world.tell(f"BROKEN {found}")
@@ -91,7 +103,7 @@ class Run:
             failure = Broken("I30", f"{type(error).__name__}: {error}")
             for line in traceback.format_exc().splitlines():
                 self.world.story.append(line)
-        self.reached["held back"] += self.network.held_back
+        self.coverage.at_end()
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -100,7 +112,7 @@ class Run:
             events=self.world.events,
             faults=self.nemesis.happened,
             operations=self.workload.done,
-            reached=self.reached,
+            reached=self.coverage.reached,
             acknowledged=sum(producer.acknowledged for producer in self.workload.producers),
             reads=self.history.reads,
             story=list(self.world.story),
@@ -176,7 +188,9 @@ class Run:
     def _look(self, machine: Machine) -> None:
         self.cluster.note_image(machine)
         failure, machine.disk.failure = machine.disk.failure, None
+        self.coverage.after_step(machine)
         self.quorum.after_step(machine)
+        self.snapshots.after_step(machine)
         if machine.broker.is_open:
             self.logs.after_step(machine)
             self.replication.after_step(machine)
@@ -191,7 +205,8 @@ class Run:
                 self.clients.may_lose |= keys
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
-        self.reached[type(fact).__name__] += 1
+        self.coverage.fact(fact)
+        self.snapshots.fact(machine, fact)
         if isinstance(fact, HandlerFailed | ChoreFailed):
             broken("I30", f"{machine.name}: {fact}")
 

@@ -17,6 +17,7 @@ from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
 from klamm.sim.cluster import Cluster
 from klamm.sim.plan import Plan
+from klamm.sim.voters import VoterChanges
 from klamm.sim.world import World
 
 FIRST_CLIENT_PORT = 20_000
@@ -56,6 +57,7 @@ class Workload:
         self.producers = [self._producer(number) for number in range(plan.producers)]
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
         self.impostor = Impostor(world, cluster.network, "impostor", self._port(), cluster.addresses)
+        self._voters = VoterChanges(cluster, self.admin, world.chance("voters"))
         self._partitions = {topic.name: topic.partitions for topic in TOPICS}
 
     @property
@@ -146,6 +148,7 @@ class Workload:
             "reassign": self._reassign,
             "elect preferred": self._elect_preferred,
             "configure": self._configure,
+            "change voters": self._voters.change,
         }
         self._world.tell(f"admin: {name}")
         operations[name](then)

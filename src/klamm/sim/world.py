@@ -23,6 +23,8 @@ class World:
         self.now_ms = 0.0
         self.events = 0
         self.story: deque[str] = deque(maxlen=None if keeps_all else KEPT_LINES)
+        self.aside: Callable[[], str] | None = None
+        """What stands beside each line of the story, and is not part of the hash."""
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         self._hash = hashlib.blake2b(digest_size=16)
@@ -58,7 +60,8 @@ class World:
     def tell(self, line: str) -> None:
         """Part of both."""
         self.note(line)
-        self.story.append(f"{self.now_ms / 1_000:10.4f} {line}")
+        aside = "" if self.aside is None else self.aside()
+        self.story.append(f"{self.now_ms / 1_000:10.4f} {aside}{line}")
 
     @property
     def digest(self) -> str:

@@ -58,15 +58,17 @@ class QuorumChecker:
         self._compare(machine, max(before, raft.log.start_offset), now)
 
     def _a_majority_has(self, offset: Offset, leader: Machine) -> None:
-        voters = leader.broker.quorum.voters
+        """Of those who voted when it was committed. One more change may be in the log since."""
+        journal = leader.broker.quorum._journal
+        sets = (journal.voters.latest, journal.voters.as_of(offset))
         have = [
             node_id
-            for node_id in voters
+            for node_id in sorted({*sets[0], *sets[1]})
             if (machine := self._cluster.machines[node_id]).node is None
             or machine.broker.quorum.log.end_offset >= offset
         ]
-        if 2 * len(have) <= len(voters):
-            broken("I5", f"{leader.name} calls {offset} committed, which only {have} of {list(voters)} may have")
+        if all(2 * len(set(have) & set(voters)) <= len(voters) for voters in sets):
+            broken("I5", f"{leader.name} calls {offset} committed, which only {have} of {list(sets[0])} may have")
 
     def _compare(self, machine: Machine, start: Offset, end: Offset) -> None:
         """What this node calls committed is what everybody does."""

@@ -49,31 +49,32 @@ class Admin(Client):
             replication_factor=factor,
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in settings.items()],
         )
-        self._ask(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=5_000), then)
+        self.request(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=5_000), then)
 
     def delete(self, name: str, then: Then) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
-        self._ask(DELETE_TOPICS, request, then)
+        self.request(DELETE_TOPICS, request, then)
 
     def add_partitions(self, name: str, count: int, then: Then) -> None:
         topic = CreatePartitionsTopic(name=name, count=count, assignments=None)
-        self._ask(CREATE_PARTITIONS, CreatePartitionsRequest(topics=[topic], timeout_ms=5_000), then)
+        self.request(CREATE_PARTITIONS, CreatePartitionsRequest(topics=[topic], timeout_ms=5_000), then)
 
     def reassign(self, name: str, index: int, replicas: list[BrokerId] | None, then: Then) -> None:
         """Move it to these replicas, or, without any, stop moving it."""
         partition = ReassignablePartition(partition_index=index, replicas=replicas)
         topic = ReassignableTopic(name=name, partitions=[partition])
-        self._ask(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
+        self.request(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
 
     def elect_preferred(self, name: str, indexes: list[int], then: Then) -> None:
         partitions = [TopicPartitions(topic=name, partitions=indexes)]
         request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=partitions, timeout_ms=5_000)
-        self._ask(ELECT_LEADERS, request, then)
+        self.request(ELECT_LEADERS, request, then)
 
     def configure(self, name: str, key: str, value: str, then: Then) -> None:
         config = AlterableConfig(name=key, config_operation=SET, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=[config])
-        self._ask(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]), then)
+        self.request(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]), then)
 
-    def _ask(self, api: int, request: object, then: Then) -> None:
+    def request(self, api: int, request: object, then: Then) -> None:
+        """Ask any broker, in the newest version."""
         self.ask(self.any_broker(), api, API_BY_KEY[api].max_version, request, then, ADMIN_MS)

@@ -1,0 +1,39 @@
+"""What a run changes about time and size, so that what takes hours in life comes about within its seconds.
+
+Some seeds keep little of the metadata log, so that who comes late has to load a snapshot; some have leaders that lose
+patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+
+from klamm.quorum import raft
+
+CLEANING_MS = 2_000.0
+"""How often old snapshots and segments of the metadata log are looked for; Kafka's minute is longer than most lives."""
+
+
+def drawn_settings(seed: int) -> dict[str, str]:
+    random = Random(f"{seed} hurrying")
+    settings = {}
+    if random.random() < 0.5:
+        settings["metadata.max.retention.bytes"] = random.choice(("1", "20000"))
+    if random.random() < 0.5:
+        settings |= {
+            "replica.lag.time.max.ms": random.choice(("600", "1500")),
+            "replica.fetch.wait.max.ms": random.choice(("100", "500")),
+        }
+    if random.random() < 0.5:
+        settings["log.flush.offset.checkpoint.interval.ms"] = "1000"
+    return settings
+
+
+@contextmanager
+def hurried() -> Iterator[None]:
+    before = raft.CLEANING_MS
+    raft.CLEANING_MS = CLEANING_MS
+    try:
+        yield
+    finally:
+        raft.CLEANING_MS = before

@@ -53,7 +53,7 @@ def test_the_first_fetch_names_everything_and_the_next_ones_what_moved() -> None
 def test_a_broker_that_was_registered_again_names_everything_once_more() -> None:
     """The leader believes that a follower has something if it says so in its present life, and an unmoved partition is
     not spoken of in a session: it would never be in sync again."""
-    plan = planned(Replica(0), Replica(1))
+    plan = planned(Replica(index=0), Replica(index=1))
     asked(plan)
     answer(plan, fetched(0, b"a"), fetched(1))
     again = plan.next_ask(0, 11, BEGINNING)

@@ -275,3 +275,16 @@ def test_the_low_watermark_waits_for_those_who_are_alive() -> None:
     assert starts == [0, 0]
     del replica.surroundings.active[2]
     assert replica.partition.low_watermark == 2
+
+
+def test_a_leader_whose_log_comes_back_still_knows_its_epoch() -> None:
+    """It was elected while its disk was full, and has written nothing since. A follower with records of an epoch in
+    between has to be told where they part; else it asks for ever."""
+    replica = Replica()
+    replica.leads()
+    replica.writes(b"a")
+    replica.follows(epoch=1, partition_epoch=1)
+    replica.partition.fail("no space left", full=True)
+    replica.leads(epoch=2, partition_epoch=2)
+    replica.partition.revive(BEGINNING)
+    assert replica.partition.log.end_offset_for_epoch(1) == (0, 1)

@@ -27,6 +27,8 @@ class Plan:
     producers: int
     consumers: int
     latency_ms: float
+    racks: int = 0
+    """How many racks the brokers stand in; with none, nobody reads from followers."""
 
     def without(self, *names: str) -> "Plan":
         """The same with fewer faults or operations."""
@@ -35,6 +37,10 @@ class Plan:
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
+
+
+def rack_names(count: int) -> tuple[str, ...]:
+    return tuple(f"rack-{number}" for number in range(count))
 
 
 def drawn_plan(seed: int) -> Plan:
@@ -47,6 +53,7 @@ def drawn_plan(seed: int) -> Plan:
         if random.random() < random.choice((0.2, 0.5))
     }
     operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
+    of_data = Random(f"{seed} data")
     return Plan(
         seed=seed,
         brokers=brokers,
@@ -58,4 +65,5 @@ def drawn_plan(seed: int) -> Plan:
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
+        racks=of_data.choice((0, 2, 3)),
     )

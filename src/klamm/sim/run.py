@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from klamm.broker.replication import RACK_AWARE
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER
 from klamm.metadata.image import Image
@@ -24,7 +25,7 @@ from klamm.sim.cluster import Cluster
 from klamm.sim.faults import Nemesis
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
-from klamm.sim.plan import Plan
+from klamm.sim.plan import Plan, rack_names
 from klamm.sim.promise import Broken, broken
 from klamm.sim.workload import FLUSHED, TOPICS, Workload
 from klamm.sim.world import World
@@ -65,12 +66,14 @@ class Run:
         self.world = World(plan.seed, keeps_all=keeps_all)
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
-        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, SETTINGS)
+        racks = rack_names(plan.racks)
+        settings = SETTINGS | ({"replica.selector.class": RACK_AWARE} if racks else {})
+        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
         self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
-        self.clients = ClientChecker(self.history)
+        self.clients = ClientChecker(self.history, self.replication.committed)
         self.workload = Workload(self.world, self.cluster, plan, self.history)
         budget = Budget(self.cluster, self.replication, FLUSHED)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
@@ -91,6 +94,8 @@ class Run:
             for line in traceback.format_exc().splitlines():
                 self.world.story.append(line)
         self.reached["held back"] += self.network.held_back
+        self.reached["sent to a follower"] += sum(each.sent_on for each in self.workload.consumers)
+        self.reached["read from a follower"] += sum(each.read_from_followers for each in self.workload.consumers)
         return Outcome(
             plan=self.plan,
             failure=failure,

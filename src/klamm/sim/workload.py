@@ -15,7 +15,7 @@ from klamm.sim.clients.consumer import Consumer, ConsumerSettings
 from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
 from klamm.sim.cluster import Cluster
-from klamm.sim.plan import Plan
+from klamm.sim.plan import Plan, rack_names
 from klamm.sim.world import World
 
 FIRST_CLIENT_PORT = 20_000
@@ -109,7 +109,9 @@ class Workload:
     def _consumer(self, number: int) -> Consumer:
         version = self._chance.choice(CONSUMER_VERSIONS)
         names = ("steady", "flushed", "again") if version >= 13 else ("steady", "flushed")
-        settings = ConsumerSettings(names, version=version, has_session=version >= 7 and self._chance.random() < 0.7)
+        has_session = version >= 7 and self._chance.random() < 0.7
+        rack = self._world.chance(f"rack of consumer-{number}").choice(("", *rack_names(self._plan.racks)))
+        settings = ConsumerSettings(names, version=version, has_session=has_session, rack=rack)
         name = f"consumer-{number}"
         return Consumer(
             self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history

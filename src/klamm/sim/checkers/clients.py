@@ -4,7 +4,9 @@ I15, I21, I28. A record that was acknowledged with acks=all stands at its offset
 that anybody has read. Of an idempotent producer each record is there at most once, and in the order of sending.
 """
 
-from klamm.ids import Offset
+from collections.abc import Mapping
+
+from klamm.ids import Epoch, Offset
 from klamm.sim.clients.history import Fate, History, Key, Written
 from klamm.sim.promise import broken
 
@@ -12,8 +14,10 @@ ALL = -1
 
 
 class ClientChecker:
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, committed: Mapping[Key, tuple[Offset, Epoch]]) -> None:
         self._history = history
+        self._committed = committed
+        """How far a leader's watermark ever came, and the epoch there."""
         self._places: dict[bytes, tuple[Key, Offset]] = {}
         self.may_lose: set[Key] = set()
         """Partitions that were allowed to lose something (an unclean election was asked for)."""
@@ -40,6 +44,8 @@ class ClientChecker:
             )
 
     def seen(self, reader: str, key: Key, offset: Offset, value: bytes) -> None:
+        if offset >= self._committed.get(key, (0, -1))[0]:
+            broken("I14", f"{reader} read {value!r} at {offset} of {_named(key)}, which no leader called committed")
         if key in self.may_lose:
             return
         known = self._history.seen.get(key, {}).get(offset)

@@ -11,8 +11,9 @@ from pathlib import Path
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, print_json
 from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
-from klamm.sim.plan import FAULTS, OPERATIONS, Plan, drawn_plan
+from klamm.sim.plan import FAULTS, OPERATIONS, OPERATIONS_OF, Plan, drawn_plan
 from klamm.sim.run import Outcome
+from klamm.sim.topics import EXTRA_TOPICS
 
 DESCRIPTION = """\
 Run clusters with producers, consumers and an operator in one process, on a network, disks and clocks drawn from a seed:
@@ -30,7 +31,7 @@ examples:
 exit code 0: every promise was kept; 1: one was broken
 """
 
-TROUBLES = (*FAULTS, *OPERATIONS)
+TROUBLES = (*FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS)
 LAST_LINES = 60
 STATUS_SECONDS = 0.5
 

@@ -326,7 +326,8 @@ class Nemesis:
             return False
         machine.kill()
         machine.has_forgotten = True
-        names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
+        files = {name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS}
+        names = sorted(files - _closed_segments(files))
         if names:
             name = self._chance.choice(names)
             inode = machine.disk.names[name]
@@ -349,6 +350,19 @@ class Nemesis:
         machine.wall_jump_ms += self._chance.choice((-3_600_000.0, -1_000.0, 1_000.0, 60_000.0, 86_400_000.0))
         self._world.tell(f"{machine.name}'s wall clock jumps to {machine.wall_jump_ms:+.0f} ms")
         return True
+
+
+def _closed_segments(files: set[str]) -> set[str]:
+    """Nobody reads these at the start. Damage in one of them is found by whoever wants to read it, perhaps after the
+    next machine has lost its disk, which would be two faults at once."""
+    last: dict[str, str] = {}
+    closed = set()
+    for name in sorted(name for name in files if name.endswith(".log")):
+        directory = name.rpartition("/")[0]
+        if directory in last:
+            closed.add(last[directory])
+        last[directory] = name
+    return closed
 
 
 def _resumed(machine: Machine) -> None:

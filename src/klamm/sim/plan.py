@@ -7,11 +7,15 @@ goes wrong at once hides what goes wrong when only one thing does.
 from dataclasses import dataclass, replace
 from random import Random
 
+from klamm.sim.topics import EXTRA_TOPICS
+
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
     "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
 )  # fmt: skip
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
+OPERATIONS_OF = {"trimmed": "delete records"}
+"""What is done to a topic that not every run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,15 @@ class Plan:
     latency_ms: float
     racks: int = 0
     """How many racks the brokers stand in; with none, nobody reads from followers."""
+    topics: tuple[str, ...] = ()
+    """Those that not every run has."""
 
     def without(self, *names: str) -> "Plan":
-        """The same with fewer faults or operations."""
+        """The same with fewer faults, operations or topics."""
         faults = {name: mean for name, mean in self.faults.items() if name not in names}
-        return replace(self, faults=faults, operations=tuple(name for name in self.operations if name not in names))
+        operations = tuple(name for name in self.operations if name not in names)
+        topics = tuple(name for name in self.topics if name not in names)
+        return replace(self, faults=faults, operations=operations, topics=topics)
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
@@ -54,6 +62,9 @@ def drawn_plan(seed: int) -> Plan:
     }
     operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
     of_data = Random(f"{seed} data")
+    racks = of_data.choice((0, 2, 3))
+    topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.4)
+    operations += tuple(done for name, done in OPERATIONS_OF.items() if name in topics)
     return Plan(
         seed=seed,
         brokers=brokers,
@@ -65,5 +76,6 @@ def drawn_plan(seed: int) -> Plan:
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
-        racks=of_data.choice((0, 2, 3)),
+        racks=racks,
+        topics=topics,
     )

@@ -15,6 +15,7 @@ from klamm.ids import NO_BROKER
 from klamm.metadata.image import Image
 from klamm.node.facts import ChoreFailed, HandlerFailed
 from klamm.sim.budget import Budget
+from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.clients import ClientChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
@@ -27,7 +28,8 @@ from klamm.sim.machine import Machine
 from klamm.sim.network import Network
 from klamm.sim.plan import Plan, rack_names
 from klamm.sim.promise import Broken, broken
-from klamm.sim.workload import FLUSHED, TOPICS, Workload
+from klamm.sim.topics import FLUSHED, HOUSEKEEPING, topics_of
+from klamm.sim.workload import Workload
 from klamm.sim.world import World
 
 STARTING_MS = 30_000.0
@@ -68,13 +70,17 @@ class Run:
         self.network.latency_ms = plan.latency_ms
         racks = rack_names(plan.racks)
         settings = SETTINGS | ({"replica.selector.class": RACK_AWARE} if racks else {})
+        if plan.topics:
+            settings |= HOUSEKEEPING
         self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
         self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.clients = ClientChecker(self.history, self.replication.committed)
-        self.workload = Workload(self.world, self.cluster, plan, self.history)
+        topics = {topic.name: topic for topic in topics_of(plan.topics)}
+        self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
+        self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
         budget = Budget(self.cluster, self.replication, FLUSHED)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.reached: Counter[str] = Counter()
@@ -96,6 +102,7 @@ class Run:
         self.reached["held back"] += self.network.held_back
         self.reached["sent to a follower"] += sum(each.sent_on for each in self.workload.consumers)
         self.reached["read from a follower"] += sum(each.read_from_followers for each in self.workload.consumers)
+        self.reached["taken by retention"] += self.beginnings.moved
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -140,7 +147,7 @@ class Run:
             self.world.run_until(self.world.now_ms + LOOK_MS)
 
     def _has_topics(self) -> bool:
-        return len(self.cluster.latest_image().topics) == len(TOPICS)
+        return len(self.cluster.latest_image().topics) == len(topics_of(self.plan.topics))
 
     def _write_again(self, before: list[int]) -> bool:
         producers = self.workload.producers
@@ -184,6 +191,7 @@ class Run:
         if machine.broker.is_open:
             self.logs.after_step(machine)
             self.replication.after_step(machine)
+            self.beginnings.after_step(machine)
         machine.disk.failure = failure
 
     def _fact(self, machine: Machine, fact: Fact) -> None:

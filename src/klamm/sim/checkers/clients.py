@@ -26,6 +26,7 @@ class ClientChecker:
         history.on_seen = self.seen
         history.on_acknowledged = self.acknowledged
         history.on_gap = self.gap
+        history.on_moved = self.moved
         history.on_cut = self.cut
         history.on_beyond = lambda reader, key, offset: self.cut(reader, key, offset, -1)
 
@@ -64,13 +65,19 @@ class ClientChecker:
         if promised not in (None, value) and self._history.written[promised].acks == ALL:
             broken("I15", f"{reader} read {value!r} at {offset} of {_named(key)}, where {promised!r} was acknowledged")
         if record.is_idempotent:
+            if record.offset not in (-1, offset):
+                broken("I21", f"{value!r} stands at {offset} of {_named(key)}, and was acknowledged at {record.offset}")
             place = self._places.setdefault(value, (key, offset))
             if place != (key, offset):
                 broken("I21", f"{value!r} stands at {place[1]} and at {offset} of {_named(key)}")
 
     def gap(self, reader: str, key: Key, wanted: Offset, given: Offset) -> None:
-        if key not in self.may_lose and given > self.starts.get(key, 0) and wanted >= self.starts.get(key, 0):
+        if key not in self.may_lose and given > max(wanted, self.starts.get(key, 0)):
             broken("I28", f"{reader} asked {_named(key)} from {wanted} on and was given {given}")
+
+    def moved(self, reader: str, key: Key, start: Offset) -> None:
+        if start > self.starts.get(key, 0):
+            broken("I20", f"{reader} is told that {_named(key)} begins at {start}, where no replica may")
 
     def cut(self, reader: str, key: Key, offset: Offset, end: Offset) -> None:
         if key not in self.may_lose:

@@ -75,7 +75,7 @@ class LogChecker:
                     if batch.leader_epoch < latest:
                         broken("I13", f"{machine.name}'s {partition} goes back to epoch {batch.leader_epoch}")
                     latest = batch.leader_epoch
-                    if log.epochs.epoch_at(batch.base_offset) != latest:
+                    if log.epochs.epoch_at(max(batch.base_offset, log.start_offset)) != latest:
                         broken("I13", f"{machine.name}'s {partition} forgot the epoch of {batch.base_offset}")
                     offset = batch.base_offset + batch.last_offset_delta + 1
                 if not data:

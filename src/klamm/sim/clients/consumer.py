@@ -43,7 +43,7 @@ class ConsumerSettings:
 class Place:
     """Where the reader stands in one partition."""
 
-    __slots__ = ("epoch", "high_watermark", "index", "is_lost", "offset", "replica", "topic", "topic_id")
+    __slots__ = ("begins_at", "epoch", "high_watermark", "index", "is_lost", "offset", "replica", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: Uuid, index: int) -> None:
         self.topic = topic
@@ -54,6 +54,8 @@ class Place:
         self.high_watermark: Offset = -1
         self.is_lost = False
         """Whether it has to ask where the partition begins."""
+        self.begins_at: Offset = -1
+        """Where it began when the reader was told that it is out of range."""
         self.replica: BrokerId = NO_BROKER
         """Whom it was sent to instead of the leader."""
 
@@ -184,7 +186,10 @@ class Consumer(Client):
             topic.partitions.append(
                 FetchPartition(
                     partition=place.index,
-                    current_leader_epoch=-1 if known is None or place.replica != NO_BROKER else known.epoch,
+                    # What it read may tell it of a later leader than anybody did.
+                    current_leader_epoch=-1
+                    if known is None or place.replica != NO_BROKER
+                    else max(known.epoch, place.epoch),
                     fetch_offset=place.offset,
                     last_fetched_epoch=place.epoch,
                     partition_max_bytes=MOST_BYTES,
@@ -236,8 +241,7 @@ class Consumer(Client):
                 # A follower may be behind its leader, who knows better.
                 place.replica = NO_BROKER
                 return False
-            else:
-                place.is_lost = True
+            place.is_lost, place.begins_at = True, part.log_start_offset
             return True
         if code is not ErrorCode.NONE:
             place.replica = NO_BROKER
@@ -294,8 +298,9 @@ class Consumer(Client):
                 return
             place.is_lost = False
             if part.offset > place.offset:
+                self._history.on_moved(self.name, place.key, part.offset)
                 place.offset, place.epoch = part.offset, -1
-            else:
+            elif place.begins_at <= place.offset:
                 # It is beyond the end: what it has read is not there.
                 self._history.on_beyond(self.name, place.key, place.offset)
                 place.offset, place.epoch = part.offset, -1

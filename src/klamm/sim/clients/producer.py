@@ -140,6 +140,7 @@ class Producer(Client):
         self._counts += 1
         key = (lane.topic_id, lane.index)
         record = Written(value, self.name, lane.count, key, self.settings.acks, self.settings.is_idempotent)
+        record.made_ms = self.world.now_ms
         lane.count += 1
         self._history.sent(record)
         return record

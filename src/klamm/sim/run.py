@@ -17,6 +17,7 @@ from klamm.node.facts import ChoreFailed, HandlerFailed
 from klamm.sim.budget import Budget
 from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.clients import ClientChecker
+from klamm.sim.checkers.compaction import CompactionChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
@@ -75,9 +76,10 @@ class Run:
         self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
-        self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
-        self.clients = ClientChecker(self.history, self.replication.committed)
+        self.compaction = CompactionChecker(self.history, self.replication.committed)
+        self.logs = LogChecker(self.compaction)
+        self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
         topics = {topic.name: topic for topic in topics_of(plan.topics)}
         self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
         self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
@@ -103,6 +105,7 @@ class Run:
         self.reached["sent to a follower"] += sum(each.sent_on for each in self.workload.consumers)
         self.reached["read from a follower"] += sum(each.read_from_followers for each in self.workload.consumers)
         self.reached["taken by retention"] += self.beginnings.moved
+        self.reached["compacted before it was read"] += self.compaction.skipped
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -196,6 +199,9 @@ class Run:
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.reached[type(fact).__name__] += 1
+        if isinstance(fact, ChoreFailed) and fact.reason.startswith("Disk") and machine.has_forgotten:
+            # It was told so: its disk fails now and then.
+            return
         if isinstance(fact, HandlerFailed | ChoreFailed):
             broken("I30", f"{machine.name}: {fact}")
 
@@ -203,6 +209,7 @@ class Run:
         self.quorum.at_end()
         for machine in self.cluster.running:
             self.logs.at_end(machine)
+            self.compaction.at_end(machine)
         image = self.cluster.latest_image()
         exists = {(topic.topic_id, index) for topic in image.topics.values() for index in range(len(topic.partitions))}
         self.clients.at_end(exists)

@@ -2,13 +2,20 @@
 
 Three are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
 created anew. Of the others each run has some: from `trimmed` an operator deletes records, `brief` keeps only so many
-bytes, and `aged` only what is young.
+bytes, `aged` only what is young, and `compacted` the last record of each key.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 SMALL_SEGMENTS = {"internal.segment.bytes": "700", "index.interval.bytes": "100", "min.insync.replicas": "2"}
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.01",
+    # Longer than clocks jump. (When a tombstone goes, a replica that was away for longer may still have what it meant.)
+    "delete.retention.ms": "31536000000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +39,16 @@ SOMETIMES = (
     TopicPlan("trimmed", 2, SMALL_SEGMENTS),
     TopicPlan("brief", 1, SMALL_SEGMENTS | {"retention.bytes": "2500", "retention.ms": "-1"}),
     TopicPlan("aged", 1, SMALL_SEGMENTS | {"retention.ms": "4000"}),
+    TopicPlan("compacted", 2, SMALL_SEGMENTS | COMPACTED),
 )
+WITH_KEYS = frozenset({"compacted"})
 FLUSHED = frozenset({"flushed"})
 EXTRA_TOPICS = tuple(topic.name for topic in SOMETIMES)
 
 HOUSEKEEPING = {
     "log.retention.check.interval.ms": "700",
     "log.segment.delete.delay.ms": "1000",
+    "log.cleaner.backoff.ms": "800",
     "log.flush.start.offset.checkpoint.interval.ms": "3000",
 }
 """How often a broker looks after its logs. (Kafka's intervals are longer than a run.)"""

@@ -7,6 +7,7 @@ that anybody has read. Of an idempotent producer each record is there at most on
 from collections.abc import Mapping
 
 from klamm.ids import Epoch, Offset
+from klamm.sim.checkers.compaction import CompactionChecker
 from klamm.sim.clients.history import Fate, History, Key, Written
 from klamm.sim.promise import broken
 
@@ -14,7 +15,9 @@ ALL = -1
 
 
 class ClientChecker:
-    def __init__(self, history: History, committed: Mapping[Key, tuple[Offset, Epoch]]) -> None:
+    def __init__(
+        self, history: History, committed: Mapping[Key, tuple[Offset, Epoch]], compaction: CompactionChecker
+    ) -> None:
         self._history = history
         self._committed = committed
         """How far a leader's watermark ever came, and the epoch there."""
@@ -23,6 +26,7 @@ class ClientChecker:
         """Partitions that were allowed to lose something (an unclean election was asked for)."""
         self.starts: dict[Key, Offset] = {}
         """Where they begin by now: what stood before was deleted, by wish or by age."""
+        self._compaction = compaction
         history.on_seen = self.seen
         history.on_acknowledged = self.acknowledged
         history.on_gap = self.gap
@@ -72,7 +76,9 @@ class ClientChecker:
                 broken("I21", f"{value!r} stands at {place[1]} and at {offset} of {_named(key)}")
 
     def gap(self, reader: str, key: Key, wanted: Offset, given: Offset) -> None:
-        if key not in self.may_lose and given > max(wanted, self.starts.get(key, 0)):
+        if self._compaction.holds(key):
+            self._compaction.passed(reader, key, wanted, given)
+        elif key not in self.may_lose and given > max(wanted, self.starts.get(key, 0)):
             broken("I28", f"{reader} asked {_named(key)} from {wanted} on and was given {given}")
 
     def moved(self, reader: str, key: Key, start: Offset) -> None:
@@ -86,7 +92,8 @@ class ClientChecker:
     def at_end(self, exists: set[Key]) -> None:
         """After everything was read once more: what had to be there was read, and in order."""
         for key, acknowledged in self._history.acknowledged.items():
-            if key not in exists or key in self.may_lose:
+            if key not in exists or key in self.may_lose or self._compaction.holds(key):
+                # Of a compacted one, each replica was asked by its own checker.
                 continue
             seen, start = self._history.seen.get(key, {}), self.starts.get(key, 0)
             for offset, value in acknowledged.items():

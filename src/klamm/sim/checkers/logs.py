@@ -9,6 +9,7 @@ from zlib import crc32
 from klamm.ids import BrokerId, Epoch, Offset, Uuid
 from klamm.partition.partition import Partition
 from klamm.records.batch import batches, intact
+from klamm.sim.checkers.compaction import CompactionChecker
 from klamm.sim.machine import Machine
 from klamm.sim.promise import broken
 
@@ -16,7 +17,8 @@ AT_ONCE_BYTES = 1 << 20
 
 
 class LogChecker:
-    def __init__(self) -> None:
+    def __init__(self, compaction: CompactionChecker) -> None:
+        self._compaction = compaction
         self._written: dict[tuple[Uuid, int, Offset, Epoch], int] = {}
         """The checksum of each batch that any replica ever held."""
         self._ends: dict[tuple[BrokerId, int, Uuid, int], tuple[Offset, Offset, Epoch]] = {}
@@ -53,12 +55,16 @@ class LogChecker:
             for position, batch in batches(data):
                 raw = data[position : position + 12 + batch.length]
                 intact(memoryview(raw))
+                last = batch.base_offset + batch.last_offset_delta
+                if partition.log.settings.compact:
+                    self._compaction.look(machine, partition, batch.leader_epoch, raw)
+                    position_offset = last + 1
+                    continue
                 name = (topic_id, index, batch.base_offset, batch.leader_epoch)
                 checksum = crc32(raw)
                 if self._written.setdefault(name, checksum) != checksum:
                     broken("I16", f"{machine.name}'s {partition} holds other bytes at {name[2:]} than another replica")
-                last = batch.base_offset + batch.last_offset_delta
-                if batch.base_offset > position_offset and not partition.log.settings.compact:
+                if batch.base_offset > position_offset:
                     broken("I17", f"{machine.name}'s {partition} has a hole from {position_offset}")
                 position_offset = last + 1
 

@@ -273,9 +273,13 @@ class Consumer(Client):
                     self._history.on_gap(self.name, key, place.offset, record.offset)
                 self.records += 1
                 self.read_from_followers += place.replica != NO_BROKER
-                self._history.was_seen(self.name, key, record.offset, bytes(record.value or b""))
+                name = record.headers[0][1] if record.value is None and record.headers else record.value
+                self._history.was_seen(self.name, key, record.offset, bytes(name or b""))
                 place.offset = record.offset + 1
-            place.offset = max(place.offset, batch.base_offset + batch.last_offset_delta + 1)
+            next_offset = batch.base_offset + batch.last_offset_delta + 1
+            if place.offset < next_offset:
+                self._history.on_gap(self.name, key, place.offset, next_offset)
+                place.offset = next_offset
             place.epoch = batch.leader_epoch
 
     # Where a partition begins.

@@ -34,6 +34,9 @@ class Written:
     key: Key
     acks: int
     is_idempotent: bool
+    record_key: bytes | None = None
+    is_tombstone: bool = False
+    """Then it has no value on the wire, and its name stands in a header."""
     made_ms: float = 0.0
     """When it was made; its timestamp is no earlier."""
     fate: Fate = Fate.UNKNOWN

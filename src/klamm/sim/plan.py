@@ -14,7 +14,7 @@ FAULTS = (
     "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
 )  # fmt: skip
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure")
-OPERATIONS_OF = {"trimmed": "delete records"}
+OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
 
 

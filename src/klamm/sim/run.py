@@ -21,6 +21,7 @@ from klamm.sim.checkers.compaction import CompactionChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
+from klamm.sim.checkers.unclean import UncleanElections
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History
 from klamm.sim.cluster import Cluster
@@ -83,6 +84,8 @@ class Run:
         topics = {topic.name: topic for topic in topics_of(plan.topics)}
         self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
         self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
+        self.unclean = UncleanElections(self.replication.unclean, self.clients.may_lose)
+        self.quorum.on_committed = self.unclean.committed
         budget = Budget(self.cluster, self.replication, FLUSHED)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.reached: Counter[str] = Counter()
@@ -106,6 +109,8 @@ class Run:
         self.reached["read from a follower"] += sum(each.read_from_followers for each in self.workload.consumers)
         self.reached["taken by retention"] += self.beginnings.moved
         self.reached["compacted before it was read"] += self.compaction.skipped
+        self.reached["unclean election"] += self.unclean.count
+        self.reached["last known leader"] += self.unclean.last_known
         return Outcome(
             plan=self.plan,
             failure=failure,

@@ -2,7 +2,8 @@
 
 Three are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
 created anew. Of the others each run has some: from `trimmed` an operator deletes records, `brief` keeps only so many
-bytes, `aged` only what is young, and `compacted` the last record of each key.
+bytes, `aged` only what is young, `compacted` the last record of each key. `loose` and `rescued` are content with one
+replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so.
 """
 
 from collections.abc import Sequence
@@ -40,7 +41,10 @@ SOMETIMES = (
     TopicPlan("brief", 1, SMALL_SEGMENTS | {"retention.bytes": "2500", "retention.ms": "-1"}),
     TopicPlan("aged", 1, SMALL_SEGMENTS | {"retention.ms": "4000"}),
     TopicPlan("compacted", 2, SMALL_SEGMENTS | COMPACTED),
+    TopicPlan("loose", 2, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}),
+    TopicPlan("rescued", 1, {"min.insync.replicas": "1"}),
 )
+LOOSE = frozenset({"loose", "rescued"})
 WITH_KEYS = frozenset({"compacted"})
 FLUSHED = frozenset({"flushed"})
 EXTRA_TOPICS = tuple(topic.name for topic in SOMETIMES)

@@ -137,6 +137,7 @@ class Workload:
             "reassign": self._reassign,
             "elect preferred": self._elect_preferred,
             "configure": self._configure,
+            "elect unclean": lambda then: self.admin.elect_unclean("rescued", [0], then),
             "delete records": lambda then: self._trimming.delete_records(self.admin, then),
         }
         self._world.tell(f"admin: {name}")

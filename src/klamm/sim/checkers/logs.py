@@ -7,6 +7,7 @@ it was copied to.
 from zlib import crc32
 
 from klamm.ids import BrokerId, Epoch, Offset, Uuid
+from klamm.log.log import Log
 from klamm.partition.partition import Partition
 from klamm.records.batch import batches, intact
 from klamm.sim.checkers.compaction import CompactionChecker
@@ -21,6 +22,8 @@ class LogChecker:
         self._compaction = compaction
         self._written: dict[tuple[Uuid, int, Offset, Epoch], int] = {}
         """The checksum of each batch that any replica ever held."""
+        self._last: dict[tuple[Uuid, int], tuple[Log, dict[Offset, Epoch]]] = {}
+        """In the end: the log of one replica, and the epochs of the batches of all."""
         self._ends: dict[tuple[BrokerId, int, Uuid, int], tuple[Offset, Offset, Epoch]] = {}
 
     def after_step(self, machine: Machine) -> None:
@@ -69,15 +72,21 @@ class LogChecker:
                 position_offset = last + 1
 
     def at_end(self, machine: Machine) -> None:
-        """The epoch cache says what the log says."""
+        """The epoch cache says what the log says, and all say the same."""
         for partition in machine.broker.partitions:
             log = partition.log
+            last = self._last.setdefault((partition.topic_id, partition.topic_partition.partition), (log, {}))
+            if log.end_offset != last[0].end_offset:
+                broken("I16", f"{machine.name}'s {partition} does not end where another replica does")
             latest = -1
             offset = log.start_offset
             while offset < log.end_offset:
                 found = log.read(offset, AT_ONCE_BYTES, log.end_offset, at_least_one=True)
                 data = b"".join(bytes(region) for region in found.regions)
                 for _, batch in batches(data):
+                    epoch = last[1].setdefault(batch.base_offset, batch.leader_epoch)
+                    if epoch != batch.leader_epoch:
+                        broken("I16", f"{machine.name}'s {partition} has another epoch than {epoch} at {batch}")
                     if batch.leader_epoch < latest:
                         broken("I13", f"{machine.name}'s {partition} goes back to epoch {batch.leader_epoch}")
                     latest = batch.leader_epoch

@@ -75,7 +75,7 @@ class ReplicationChecker:
         for node_id in partition.in_sync:
             other = self._cluster.machines[node_id]
             if not other.is_running or not other.broker.is_open or other.has_forgotten:
-                # (One that has lost what it had was in sync when it had it. A leader that was paused hears of both late.)
+                # One that has lost what it had was in sync when it had it. A leader that was paused hears of both late.
                 continue
             replica = other.broker.partitions.get(partition.topic_partition.topic, partition.topic_partition.partition)
             if replica is None or replica.topic_id != partition.topic_id or replica.failure is not None:

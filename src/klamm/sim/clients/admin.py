@@ -39,6 +39,7 @@ ADMIN_MS = 6_000.0
 TOPIC_RESOURCE = 2
 SET = 0
 PREFERRED = 0
+UNCLEAN = 1
 
 Then = Callable[[Any], None]
 
@@ -68,8 +69,15 @@ class Admin(Client):
         self._ask(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
 
     def elect_preferred(self, name: str, indexes: list[int], then: Then) -> None:
+        self._elect(PREFERRED, name, indexes, then)
+
+    def elect_unclean(self, name: str, indexes: list[int], then: Then) -> None:
+        """Where nobody leads, and nobody may who has everything."""
+        self._elect(UNCLEAN, name, indexes, then)
+
+    def _elect(self, kind: int, name: str, indexes: list[int], then: Then) -> None:
         partitions = [TopicPartitions(topic=name, partitions=indexes)]
-        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=partitions, timeout_ms=5_000)
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=partitions, timeout_ms=5_000)
         self._ask(ELECT_LEADERS, request, then)
 
     def configure(self, name: str, key: str, value: str, then: Then) -> None:

@@ -63,7 +63,7 @@ def drawn_plan(seed: int) -> Plan:
     operations = tuple(name for name in OPERATIONS if random.random() < 0.5)
     of_data = Random(f"{seed} data")
     racks = of_data.choice((0, 2, 3))
-    topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.4)
+    topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
     operations += tuple(done for name, done in OPERATIONS_OF.items() if name in topics)
     return Plan(
         seed=seed,

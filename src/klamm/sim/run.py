@@ -83,6 +83,7 @@ class Run:
         self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
         topics = {topic.name: topic for topic in topics_of(plan.topics)}
         self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
+        self.logs.on_beginning = self.beginnings.begins
         self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
         self.unclean = UncleanElections(self.replication.unclean, self.clients.may_lose)
         self.quorum.on_committed = self.unclean.committed
@@ -197,9 +198,8 @@ class Run:
         failure, machine.disk.failure = machine.disk.failure, None
         self.quorum.after_step(machine)
         if machine.broker.is_open:
-            self.logs.after_step(machine)
             self.replication.after_step(machine)
-            self.beginnings.after_step(machine)
+            self.logs.after_step(machine)
         machine.disk.failure = failure
 
     def _fact(self, machine: Machine, fact: Fact) -> None:

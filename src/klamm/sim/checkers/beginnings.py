@@ -6,7 +6,7 @@ because its leader begins there. What is gone that way is nobody's loss; everyth
 
 from collections.abc import Mapping
 
-from klamm.ids import BrokerId, Epoch, Offset, Uuid
+from klamm.ids import Epoch, Offset
 from klamm.partition.partition import Partition
 from klamm.sim.clients.history import History, Key
 from klamm.sim.machine import WALL_MS, Machine
@@ -27,7 +27,6 @@ class BeginningChecker:
         self._committed = committed
         self._starts = starts
         """The farthest beginning that any replica had, and had by right."""
-        self._before: dict[tuple[BrokerId, int, Uuid, int], Offset] = {}
         self.asked: dict[Key, Offset] = {}
         """Up to where an operator wanted records to be gone."""
         self.moved = 0
@@ -36,19 +35,14 @@ class BeginningChecker:
     def wants_gone(self, key: Key, offset: Offset) -> None:
         self.asked[key] = max(offset, self.asked.get(key, 0))
 
-    def after_step(self, machine: Machine) -> None:
-        for partition in machine.broker.partitions:
-            start = partition.log.start_offset
-            key = (partition.topic_id, partition.topic_partition.partition)
-            place = (machine.node_id, machine.lives, *key)
-            before = self._before.get(place)
-            if start == before:
-                continue
-            self._before[place] = start
-            # Where others begin, or did, its leader may have told it to begin.
-            if start > self._starts.get(key, 0) and partition.failure is None:
-                self._judge(machine, partition, key, start)
-                self._starts[key] = start
+    def begins(self, machine: Machine, partition: Partition) -> None:
+        """Elsewhere than it did."""
+        start = partition.log.start_offset
+        key = (partition.topic_id, partition.topic_partition.partition)
+        # Where others begin, or did, its leader may have told it to begin.
+        if start > self._starts.get(key, 0):
+            self._judge(machine, partition, key, start)
+            self._starts[key] = start
 
     def _judge(self, machine: Machine, partition: Partition, key: Key, start: Offset) -> None:
         if start > self._committed.get(key, (0, -1))[0]:

@@ -4,9 +4,10 @@ I13, I16, I17, I20: whatever a replica holds was written once, by one leader of 
 it was copied to.
 """
 
+from collections.abc import Callable
 from zlib import crc32
 
-from klamm.ids import BrokerId, Epoch, Offset, Uuid
+from klamm.ids import Epoch, Offset, Uuid
 from klamm.log.log import Log
 from klamm.partition.partition import Partition
 from klamm.records.batch import batches, intact
@@ -24,18 +25,21 @@ class LogChecker:
         """The checksum of each batch that any replica ever held."""
         self._last: dict[tuple[Uuid, int], tuple[Log, dict[Offset, Epoch]]] = {}
         """In the end: the log of one replica, and the epochs of the batches of all."""
-        self._ends: dict[tuple[BrokerId, int, Uuid, int], tuple[Offset, Offset, Epoch]] = {}
+        self._ends: dict[Partition, tuple[Offset, Offset, Epoch]] = {}
+        """Each life of a node has partitions of its own."""
+        self.on_beginning: Callable[[Machine, Partition], None] = lambda machine, partition: None
+        """Called when a replica begins elsewhere than before."""
 
     def after_step(self, machine: Machine) -> None:
-        node_id, life = machine.node_id, machine.lives
         for partition in machine.broker.partitions:
             log = partition.log
-            place = (node_id, life, partition.topic_id, partition.topic_partition.partition)
             start, end, epoch = log.start_offset, log.end_offset, log.epochs.latest
-            before = self._ends.get(place)
+            before = self._ends.get(partition)
             if before == (start, end, epoch) or partition.failure is not None:
                 continue
-            self._ends[place] = (start, end, epoch)
+            self._ends[partition] = (start, end, epoch)
+            if before is None or before[0] != start:
+                self.on_beginning(machine, partition)
             if before is None or before[2] != epoch:
                 # It may have been cut, and have grown since.
                 self._look(machine, partition, start, end)

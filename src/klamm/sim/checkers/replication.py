@@ -20,6 +20,8 @@ class ReplicationChecker:
         self.committed: dict[Key, tuple[Offset, Epoch]] = {}
         """How far it is committed, and the epoch of the last batch below that."""
         self._watermarks: dict[tuple[int, int, Uuid, int, Epoch], Offset] = {}
+        self._known: dict[Partition, tuple[Epoch, Offset]] = {}
+        """What was looked at already: most steps change little."""
         self._image: Image | None = None
         self.unclean: set[Key] = set()
         """Partitions that may lose something: somebody asked for an unclean election."""
@@ -35,6 +37,10 @@ class ReplicationChecker:
 
     def _look_at_leader(self, machine: Machine, partition: Partition) -> None:
         assert partition.leading is not None
+        now = (partition.leading.epoch, partition.high_watermark)
+        if self._known.get(partition) == now:
+            return
+        self._known[partition] = now
         key = (partition.topic_id, partition.topic_partition.partition)
         epoch = partition.leading.epoch
         who = (machine.node_id, machine.lives)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from klamm.broker.facts import CompactionFailed, RetentionFailed
 from klamm.broker.replication import RACK_AWARE
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER
@@ -39,6 +40,8 @@ HEALING_MS = 60_000.0
 DELIVERING_MS = 30_000.0
 READING_MS = 30_000.0
 LOOK_MS = 50.0
+OF_DISKS = ("input/output error", "no space left")
+"""What disks say that are told to fail. Housekeeping says it too, and tries again."""
 SETTINGS = {
     "log.segment.bytes": "1048576",
     "metadata.log.max.snapshot.interval.ms": "4000",
@@ -204,10 +207,10 @@ class Run:
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.reached[type(fact).__name__] += 1
-        if isinstance(fact, ChoreFailed) and fact.reason.startswith("Disk") and machine.has_forgotten:
-            # It was told so: its disk fails now and then.
-            return
-        if isinstance(fact, HandlerFailed | ChoreFailed):
+        of_chores = isinstance(fact, ChoreFailed | CompactionFailed | RetentionFailed)
+        if of_chores and not any(reason in str(fact) for reason in OF_DISKS):
+            broken("I30", f"{machine.name}: {fact}")
+        if isinstance(fact, HandlerFailed):
             broken("I30", f"{machine.name}: {fact}")
 
     def _at_end(self) -> None:

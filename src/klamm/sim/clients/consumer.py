@@ -43,7 +43,7 @@ class ConsumerSettings:
 class Place:
     """Where the reader stands in one partition."""
 
-    __slots__ = ("begins_at", "epoch", "high_watermark", "index", "is_lost", "offset", "replica", "topic", "topic_id")
+    __slots__ = ("epoch", "high_watermark", "index", "is_lost", "offset", "replica", "topic", "topic_id")
 
     def __init__(self, topic: str, topic_id: Uuid, index: int) -> None:
         self.topic = topic
@@ -54,8 +54,6 @@ class Place:
         self.high_watermark: Offset = -1
         self.is_lost = False
         """Whether it has to ask where the partition begins."""
-        self.begins_at: Offset = -1
-        """Where it began when the reader was told that it is out of range."""
         self.replica: BrokerId = NO_BROKER
         """Whom it was sent to instead of the leader."""
 
@@ -241,7 +239,7 @@ class Consumer(Client):
                 # A follower may be behind its leader, who knows better.
                 place.replica = NO_BROKER
                 return False
-            place.is_lost, place.begins_at = True, part.log_start_offset
+            place.is_lost = True
             return True
         if code is not ErrorCode.NONE:
             place.replica = NO_BROKER
@@ -304,7 +302,7 @@ class Consumer(Client):
             if part.offset > place.offset:
                 self._history.on_moved(self.name, place.key, part.offset)
                 place.offset, place.epoch = part.offset, -1
-            elif place.begins_at <= place.offset:
+            else:
                 # It is beyond the end: what it has read is not there.
                 self._history.on_beyond(self.name, place.key, place.offset)
                 place.offset, place.epoch = part.offset, -1

@@ -98,6 +98,18 @@ def test_a_segment_that_lost_its_end_at_a_batch_is_noticed() -> None:
     assert log.end_offset == last.offset
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_records_that_come_back_bring_their_epochs(clean: bool) -> None:
+    """Where a log begins is noted later than its epochs. After a crash in between, what was deleted is there again."""
+    disk = Disk()
+    log = written(disk)
+    before = log.epochs.entries()
+    log.advance_start_offset(45)
+    flushed(disk, log)
+    assert log.epochs.entries() != before
+    assert opened(disk, clean=clean, recovery_point=60).epochs.entries() == before
+
+
 @pytest.mark.parametrize("damage", ["flipped", "cut", "garbage", "emptied", "removed", "stale"])
 @pytest.mark.parametrize("kind", [".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
 @pytest.mark.parametrize("clean", [True, False])

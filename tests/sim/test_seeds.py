@@ -10,6 +10,7 @@ from klamm.sim.many import outcome_of_seed
 
 PINNED = {
     49: "an error reading what was committed to the metadata log came out of the step, and ended the process",
+    56: "records that had been deleted came back with a crash, and their epochs did not",
     124: "a directory that named no topic after a power loss was taken for the new topic of its name",
     137: "the budget forgot what it knew of the cluster when nobody ran",
     232: "two machines lost their page caches while both were counted on",

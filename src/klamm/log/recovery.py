@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact, Tell
-from klamm.ids import Epoch, Offset
+from klamm.ids import NO_EPOCH, Epoch, Offset
 from klamm.log.checkpoint import read_epochs
 from klamm.log.epochs import EpochCache
 from klamm.log.files import Files
@@ -254,10 +254,17 @@ class _Opening:
             raise Damaged(segment.log.path, position, f"{batch} after epoch {self._loaded.epochs.latest}")
 
     def _epochs(self, segments: list[Segment], last: Batch | None) -> EpochCache:
-        """The checkpoint's, if they agree with the last batch of these segments; else those of all their batches."""
+        """The checkpoint's, if they agree with the last batch of these segments and know where the log begins; else
+        those of all their batches."""
         if self._stored_epochs is not None:
             epochs = EpochCache(self._stored_epochs)
-            if last is None or last.leader_epoch < 0 or epochs.epoch_at(last.base_offset) == last.leader_epoch:
+            if last is None or last.leader_epoch < 0:
+                return epochs
+            # A crash may bring records back that had been deleted, when the epochs had forgotten them already.
+            # (A compacted log may have no records there.)
+            beginning = max(self._loaded.start_offset, segments[0].base_offset)
+            knows_beginning = self._is_compacted or epochs.epoch_at(beginning) != NO_EPOCH
+            if knows_beginning and epochs.epoch_at(last.base_offset) == last.leader_epoch:
                 return epochs
         epochs = EpochCache()
         for segment in segments:

@@ -66,6 +66,8 @@ class Budget:
         )
 
     def _another_has_it(self, topic: Topic, index: int, state: PartitionState, machine: Machine) -> bool:
+        if (topic.topic_id, index) in self._replication.unclean:
+            return True
         committed = self._replication.committed.get((topic.topic_id, index), NOTHING)
         eligible = {*state.isr, *state.elr} - {machine.node_id}
         return any(self._has(node_id, topic.name, topic.topic_id, index, committed) for node_id in sorted(eligible))

@@ -367,7 +367,7 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             return error
 
         disk.failure = failure
-        machine.has_forgotten = True
+        machine.forget()
         life = machine.lives
 
         def mend() -> None:

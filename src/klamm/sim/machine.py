@@ -59,6 +59,7 @@ class Machine(Host):
         self.after_step: Callable[[Machine], None] = lambda machine: None
         """Called whenever this node has acted: it may be looked at now."""
         self.on_fact: Callable[[Machine, Fact], None] = lambda machine, fact: None
+        self.on_forgetting: Callable[[Machine], None] = lambda machine: None
         self.properties = properties
         self._world = world
         self._network = network
@@ -119,6 +120,11 @@ class Machine(Host):
         self._world.tell(f"{self.name} is killed")
         self._end_process()
 
+    def forget(self) -> None:
+        """Something that it wrote may be missing from now on."""
+        self.has_forgotten = True
+        self.on_forgetting(self)
+
     def boot(self) -> None:
         """The machine is started anew while its process does not run. Nothing is lost, but nobody can tell."""
         assert self.node is None
@@ -131,7 +137,7 @@ class Machine(Host):
         self._network.power_lost(self)
         self._end_process()
         self._boots += 1
-        self.has_forgotten = True
+        self.forget()
         self.disk.crash(self._chance)
 
     def die_within_a_step(self, calls: int, by_power: Callable[[], bool]) -> None:
@@ -145,7 +151,7 @@ class Machine(Host):
         self._world.tell(f"{self.name} gets an empty disk")
         self.disk = Disk()
         self.disks += 1
-        self.has_forgotten = True
+        self.forget()
 
     def stop(self) -> None:
         """As it should be: hand over, then end."""

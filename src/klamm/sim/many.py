@@ -59,7 +59,7 @@ def shrunk(outcome: Outcome) -> Outcome:
         if _is_same(found, outcome):
             best = found
             break
-    for name in (*best.plan.faults, *best.plan.operations):
+    for name in (*best.plan.faults, *best.plan.operations, *best.plan.topics):
         found = outcome_of(best.plan.without(name))
         if _is_same(found, outcome):
             best = found

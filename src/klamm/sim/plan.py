@@ -7,6 +7,8 @@ goes wrong at once hides what goes wrong when only one thing does.
 from dataclasses import dataclass, replace
 from random import Random
 
+from klamm.sim.topics import EXTRA_TOPICS
+
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
     "disk error", "disk full", "wall clock", "everybody killed", "wipe", "rot",
@@ -18,6 +20,8 @@ LATER_FAULTS = (
 """Drawn from a stream of their own."""
 ALL_FAULTS = (*FAULTS, *LATER_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
+OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
+"""What is done to a topic that not every run has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +37,24 @@ class Plan:
     producers: int
     consumers: int
     latency_ms: float
+    racks: int = 0
+    """How many racks the brokers stand in; with none, nobody reads from followers."""
+    topics: tuple[str, ...] = ()
+    """Those that not every run has."""
 
     def without(self, *names: str) -> "Plan":
-        """The same with fewer faults or operations."""
+        """The same with fewer faults, operations or topics."""
         faults = {name: mean for name, mean in self.faults.items() if name not in names}
-        return replace(self, faults=faults, operations=tuple(name for name in self.operations if name not in names))
+        operations = tuple(name for name in self.operations if name not in names)
+        topics = tuple(name for name in self.topics if name not in names)
+        return replace(self, faults=faults, operations=operations, topics=topics)
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
+
+
+def rack_names(count: int) -> tuple[str, ...]:
+    return tuple(f"rack-{number}" for number in range(count))
 
 
 def drawn_plan(seed: int) -> Plan:
@@ -54,6 +68,10 @@ def drawn_plan(seed: int) -> Plan:
     if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):
         # Of three, hardly a disk may be lost while voters leave: so not too often.
         operations.append("change voters")
+    of_data = Random(f"{seed} data")
+    racks = of_data.choice((0, 2, 3))
+    topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
+    operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,
         brokers=brokers,
@@ -65,6 +83,8 @@ def drawn_plan(seed: int) -> Plan:
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
+        racks=racks,
+        topics=topics,
     )
 
 

@@ -31,8 +31,9 @@ class Rot:
         if machine is None or not self._budget.may_wipe(machine):
             return False
         machine.kill()
-        machine.has_forgotten = True
-        names = sorted(name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS)
+        machine.forget()
+        files = {name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS}
+        names = sorted(files - _closed_segments(files))
         if names:
             # Of each kind as often as of others: there are few snapshots, and many logs.
             kind = self._chance.choice(sorted({name.rpartition(".")[2] for name in names}))
@@ -47,7 +48,7 @@ class Rot:
         if machine is None or not self._budget.may_forget(machine):
             return False
         machine.kill()
-        machine.has_forgotten = True
+        machine.forget()
         for name, inode in sorted(machine.disk.names.items()):
             if name.endswith(".log") and inode.content and not name.startswith(CLUSTER_METADATA):
                 content = bytearray(inode.content)
@@ -81,3 +82,16 @@ def _sealed(content: bytearray) -> Sequence[int]:
     for position, batch in batches(memoryview(content)):
         found += range(position + ATTRIBUTES_AT, position + batch.size_bytes)
     return found
+
+
+def _closed_segments(files: set[str]) -> set[str]:
+    """Nobody reads these at the start. Damage in one of them is found by whoever wants to read it, perhaps after the
+    next machine has lost its disk, which would be two faults at once."""
+    last: dict[str, str] = {}
+    closed = set()
+    for name in sorted(name for name in files if name.endswith(".log")):
+        directory = name.rpartition("/")[0]
+        if directory in last:
+            closed.add(last[directory])
+        last[directory] = name
+    return closed

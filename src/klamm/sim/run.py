@@ -9,28 +9,34 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from klamm.broker.facts import CompactionFailed, RetentionFailed
+from klamm.broker.replication import RACK_AWARE
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER
 from klamm.metadata.image import Image
 from klamm.node.facts import ChoreFailed, HandlerFailed
 from klamm.sim.budget import Budget
+from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.clients import ClientChecker
+from klamm.sim.checkers.compaction import CompactionChecker
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
+from klamm.sim.checkers.unclean import UncleanElections
 from klamm.sim.clients.consumer import Consumer
-from klamm.sim.clients.history import History
+from klamm.sim.clients.history import History, Key
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
 from klamm.sim.hurrying import drawn_settings, hurried
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
-from klamm.sim.plan import Plan
+from klamm.sim.plan import Plan, rack_names
 from klamm.sim.promise import Broken, broken
 from klamm.sim.report import Report
-from klamm.sim.workload import FLUSHED, TOPICS, Workload
+from klamm.sim.topics import FLUSHED, HOUSEKEEPING, LOOSE, topics_of
+from klamm.sim.workload import Workload
 from klamm.sim.world import World
 
 STARTING_MS = 30_000.0
@@ -38,6 +44,8 @@ HEALING_MS = 60_000.0
 DELIVERING_MS = 30_000.0
 READING_MS = 30_000.0
 LOOK_MS = 50.0
+OF_DISKS = ("input/output error", "no space left")
+"""What disks say that are told to fail. Housekeeping says it too, and tries again."""
 SETTINGS = {
     "log.segment.bytes": "1048576",
     "metadata.log.max.snapshot.interval.ms": "4000",
@@ -69,16 +77,24 @@ class Run:
         self.world = World(plan.seed, keeps_all=keeps_all)
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
-        self.cluster = Cluster(
-            self.world, self.network, plan.brokers, plan.voters, SETTINGS | drawn_settings(plan.seed)
-        )
+        racks = rack_names(plan.racks)
+        settings = SETTINGS | drawn_settings(plan.seed) | ({"replica.selector.class": RACK_AWARE} if racks else {})
+        if plan.topics:
+            settings |= HOUSEKEEPING
+        self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
         self.snapshots = SnapshotChecker()
-        self.logs = LogChecker()
         self.replication = ReplicationChecker(self.cluster)
-        self.clients = ClientChecker(self.history)
-        self.workload = Workload(self.world, self.cluster, plan, self.history)
+        self.compaction = CompactionChecker(self.history, self.replication.committed)
+        self.logs = LogChecker(self.compaction)
+        self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
+        topics = {topic.name: topic for topic in topics_of(plan.topics)}
+        self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
+        self.logs.on_beginning = self.beginnings.begins
+        self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
+        self.unclean = UncleanElections(self.replication.unclean, self.clients.may_lose)
+        self.quorum.on_committed = self.unclean.committed
         budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.nemesis.on_blackout = self._blackout
@@ -90,6 +106,7 @@ class Run:
         for machine in self.cluster.machines.values():
             machine.after_step = self._look
             machine.on_fact = self._fact
+            machine.on_forgetting = self._forgetting
 
     def outcome(self) -> Outcome:
         failure = None
@@ -104,6 +121,11 @@ class Run:
             for line in traceback.format_exc().splitlines():
                 self.world.story.append(line)
         self.coverage.at_end()
+        reached = self.coverage.reached
+        reached["read from a follower"] += sum(each.read_from_followers for each in self.workload.consumers)
+        reached["records taken by retention"] += self.beginnings.moved
+        reached["compacted before it was read"] += self.compaction.skipped
+        reached["unclean election"] += self.unclean.count
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -148,7 +170,7 @@ class Run:
             self.world.run_until(self.world.now_ms + LOOK_MS)
 
     def _has_topics(self) -> bool:
-        return len(self.cluster.latest_image().topics) == len(TOPICS)
+        return len(self.cluster.latest_image().topics) == len(topics_of(self.plan.topics))
 
     def _write_again(self, before: list[int]) -> bool:
         producers = self.workload.producers
@@ -192,28 +214,41 @@ class Run:
         self.quorum.after_step(machine)
         self.snapshots.after_step(machine)
         if machine.broker.is_open:
-            self.logs.after_step(machine)
             self.replication.after_step(machine)
+            self.logs.after_step(machine)
         machine.disk.failure = failure
 
     def _blackout(self) -> None:
         """Whatever is not flushed before it is acknowledged may be gone."""
         for topic in self.cluster.latest_image().topics.values():
             if topic.name not in FLUSHED:
-                keys = {(topic.topic_id, index) for index in range(len(topic.partitions))}
-                self.replication.unclean |= keys
-                self.clients.may_lose |= keys
+                self._excuse({(topic.topic_id, index) for index in range(len(topic.partitions))})
+
+    def _forgetting(self, machine: Machine) -> None:
+        """With `min.insync.replicas=1` one machine may be all that has something, also while another is counted on."""
+        for topic in self.cluster.latest_image().topics.values():
+            if topic.name in LOOSE:
+                states = enumerate(topic.partitions)
+                self._excuse({(topic.topic_id, index) for index, state in states if machine.node_id in state.replicas})
+
+    def _excuse(self, keys: set[Key]) -> None:
+        self.replication.unclean |= keys
+        self.clients.may_lose |= keys
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.coverage.fact(fact)
         self.snapshots.fact(machine, fact)
-        if isinstance(fact, HandlerFailed | ChoreFailed):
+        of_chores = isinstance(fact, ChoreFailed | CompactionFailed | RetentionFailed)
+        if of_chores and not any(reason in str(fact) for reason in OF_DISKS):
+            broken("I30", f"{machine.name}: {fact}")
+        if isinstance(fact, HandlerFailed):
             broken("I30", f"{machine.name}: {fact}")
 
     def _at_end(self) -> None:
         self.quorum.at_end()
         for machine in self.cluster.running:
             self.logs.at_end(machine)
+            self.compaction.at_end(machine)
         image = self.cluster.latest_image()
         exists = {(topic.topic_id, index) for topic in image.topics.values() for index in range(len(topic.partitions))}
         self.clients.at_end(exists)

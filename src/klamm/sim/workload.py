@@ -1,14 +1,13 @@
-"""What clients do in a run: producers and consumers of three topics, and somebody who runs the cluster.
+"""What clients do in a run: producers and consumers of some topics (`topics.py`), and somebody who runs the cluster.
 
-`steady` is an ordinary topic, `flushed` acknowledges only what is on disk, `again` is deleted and created anew. Clients
-of `again` know topics by their ids; the others speak old and new versions of the protocol.
+Clients of `again` know topics by their ids; the others speak old and new versions of the protocol.
 """
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.fencing import Impostor
 from klamm.sim.clients.admin import Admin
 from klamm.sim.clients.client import Client
@@ -16,38 +15,30 @@ from klamm.sim.clients.consumer import Consumer, ConsumerSettings
 from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
 from klamm.sim.cluster import Cluster
-from klamm.sim.plan import Plan
+from klamm.sim.plan import Plan, rack_names
+from klamm.sim.topics import AGAIN, TopicPlan, topics_of
+from klamm.sim.trimming import Trimming
 from klamm.sim.voters import VoterChanges
 from klamm.sim.world import World
 
 FIRST_CLIENT_PORT = 20_000
 ALL = -1
 FACTOR = 3
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
-    name: str
-    partitions: int
-    settings: dict[str, str]
-
-
-TOPICS = (
-    TopicPlan("steady", 3, {"min.insync.replicas": "2", "segment.bytes": "1048576"}),
-    TopicPlan("flushed", 2, {"min.insync.replicas": "2", "flush.messages": "1"}),
-    TopicPlan("again", 2, {"min.insync.replicas": "2"}),
-)
-FLUSHED = frozenset({"flushed"})
+FIRST_VERSION_BY_ID = 13
 PRODUCER_VERSIONS = (3, 7, 9, 11, 13)
 CONSUMER_VERSIONS = (4, 7, 11, 12, 13, 15, 17)
 
 
 class Workload:
-    def __init__(self, world: World, cluster: Cluster, plan: Plan, history: History) -> None:
+    def __init__(
+        self, world: World, cluster: Cluster, plan: Plan, history: History, beginnings: BeginningChecker
+    ) -> None:
         self._world = world
         self._cluster = cluster
         self._plan = plan
         self._history = history
+        self._topics = topics_of(plan.topics)
+        self._trimming = Trimming(world, history, beginnings)
         self._chance = world.chance("workload")
         self._ports = FIRST_CLIENT_PORT
         self.done: Counter[str] = Counter()
@@ -58,14 +49,14 @@ class Workload:
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
         self.impostor = Impostor(world, cluster.network, "impostor", self._port(), cluster.addresses)
         self._voters = VoterChanges(cluster, self.admin, world.chance("voters"))
-        self._partitions = {topic.name: topic.partitions for topic in TOPICS}
+        self._partitions = {topic.name: topic.partitions for topic in self._topics}
 
     @property
     def clients(self) -> list[Client]:
         return [self.admin, *self.producers, *self.consumers, self.impostor]
 
     def begin(self) -> None:
-        for topic in TOPICS:
+        for topic in self._topics:
             self._create(topic)
         for producer in self.producers:
             producer.begin()
@@ -84,7 +75,7 @@ class Workload:
 
     def reader(self) -> Consumer:
         """One more, who reads everything from the beginning."""
-        settings = ConsumerSettings(tuple(topic.name for topic in TOPICS), version=13, has_session=True)
+        settings = ConsumerSettings(tuple(topic.name for topic in self._topics), version=13, has_session=True)
         reader = Consumer(
             self._world, self._cluster.network, "reader", self._port(), self._cluster.addresses, settings, self._history
         )
@@ -99,9 +90,8 @@ class Workload:
         is_idempotent = self._chance.random() < 0.6
         acks = ALL if is_idempotent else self._chance.choice((0, 1, ALL))
         version = self._chance.choice(PRODUCER_VERSIONS)
-        names = ["steady", "flushed", "again"] if version >= 13 else ["steady", "flushed"]
         settings = ProducerSettings(
-            topics=tuple(names),
+            topics=self._names(version),
             acks=acks,
             is_idempotent=is_idempotent,
             most_in_flight=self._chance.choice((1, 5)),
@@ -115,12 +105,18 @@ class Workload:
 
     def _consumer(self, number: int) -> Consumer:
         version = self._chance.choice(CONSUMER_VERSIONS)
-        names = ("steady", "flushed", "again") if version >= 13 else ("steady", "flushed")
-        settings = ConsumerSettings(names, version=version, has_session=version >= 7 and self._chance.random() < 0.7)
+        names = self._names(version)
+        has_session = version >= 7 and self._chance.random() < 0.7
+        rack = self._world.chance(f"rack of consumer-{number}").choice(("", *rack_names(self._plan.racks)))
+        settings = ConsumerSettings(names, version=version, has_session=has_session, rack=rack)
         name = f"consumer-{number}"
         return Consumer(
             self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history
         )
+
+    def _names(self, version: int) -> tuple[str, ...]:
+        """What a client that speaks this version of Fetch or Produce uses."""
+        return tuple(each.name for each in self._topics if each is not AGAIN or version >= FIRST_VERSION_BY_ID)
 
     # What the operator does.
 
@@ -149,18 +145,18 @@ class Workload:
             "elect preferred": self._elect_preferred,
             "configure": self._configure,
             "change voters": self._voters.change,
+            "elect unclean": lambda then: self.admin.elect_unclean("rescued", [0], then),
+            "delete records": lambda then: self._trimming.delete_records(self.admin, then),
         }
         self._world.tell(f"admin: {name}")
         operations[name](then)
 
     def _recreate(self, then: Callable[[Any], None]) -> None:
-        again = TOPICS[2]
-
         def deleted(answer: Any) -> None:
-            self._create(again)
+            self._create(AGAIN)
             then(answer)
 
-        self.admin.delete(again.name, deleted)
+        self.admin.delete(AGAIN.name, deleted)
 
     def _add_partition(self, then: Callable[[Any], None]) -> None:
         count = min(self._partitions["steady"] + 1, 6)

@@ -3,6 +3,7 @@
 I1 to I7. A vote and an epoch count as soon as they can have been told; a disk that was replaced begins anew.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 from zlib import crc32
 
@@ -13,6 +14,7 @@ from klamm.sim.machine import Machine
 from klamm.sim.promise import broken
 
 AT_ONCE_BYTES = 1 << 20
+NOT_KNOWN = -1
 
 DiskName: TypeAlias = tuple[BrokerId, int]
 """A node, and the how-manieth disk it has."""
@@ -27,6 +29,8 @@ class QuorumChecker:
         self._watermarks: dict[tuple[DiskName, int], Offset] = {}
         self.committed: dict[Offset, int] = {}
         """The checksum of every committed batch, by its offset."""
+        self.on_committed: Callable[[bytes], None] = lambda batch: None
+        """Called with each of them once."""
 
     def after_step(self, machine: Machine) -> None:
         raft = machine.broker.quorum
@@ -79,8 +83,14 @@ class QuorumChecker:
             if not data:
                 return
             for position, batch in batches(data):
-                checksum = crc32(data[position : position + 12 + batch.length])
-                if self.committed.setdefault(batch.base_offset, checksum) != checksum:
+                raw = data[position : position + 12 + batch.length]
+                checksum = crc32(raw)
+                known = self.committed.setdefault(batch.base_offset, NOT_KNOWN)
+                if known == NOT_KNOWN:
+                    self.committed[batch.base_offset] = checksum
+                    if not batch.is_control:
+                        self.on_committed(raw)
+                elif known != checksum:
                     broken("I7", f"{machine.name} has other committed metadata at {batch.base_offset} than others")
                 start = batch.base_offset + batch.last_offset_delta + 1
 

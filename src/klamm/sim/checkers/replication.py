@@ -32,6 +32,8 @@ class ReplicationChecker:
         self._leaders: dict[tuple[Uuid, int, Epoch], tuple[BrokerId, int]] = {}
         self.committed: dict[Key, Committed] = {}
         self._watermarks: dict[tuple[int, int, Uuid, int, Epoch], Offset] = {}
+        self._known: dict[Partition, tuple[Epoch, Offset]] = {}
+        """What was looked at already: most steps change little."""
         self._image: Image | None = None
         self.unclean: set[Key] = set()
         """Partitions that may lose something: somebody asked for an unclean election."""
@@ -47,6 +49,10 @@ class ReplicationChecker:
 
     def _look_at_leader(self, machine: Machine, partition: Partition) -> None:
         assert partition.leading is not None
+        now = (partition.leading.epoch, partition.high_watermark)
+        if self._known.get(partition) == now:
+            return
+        self._known[partition] = now
         key = (partition.topic_id, partition.topic_partition.partition)
         epoch = partition.leading.epoch
         who = (machine.node_id, machine.lives)
@@ -86,7 +92,8 @@ class ReplicationChecker:
     def _in_sync_have(self, machine: Machine, partition: Partition, watermark: Offset) -> None:
         for node_id in partition.in_sync:
             other = self._cluster.machines[node_id]
-            if not other.is_running or not other.broker.is_open:
+            if not other.is_running or not other.broker.is_open or other.has_forgotten:
+                # One that has lost what it had was in sync when it had it. A leader that was paused hears of both late.
                 continue
             replica = other.broker.partitions.get(partition.topic_partition.topic, partition.topic_partition.partition)
             if replica is None or replica.topic_id != partition.topic_id or replica.failure is not None:

@@ -7,13 +7,14 @@ asked all the same.
 from collections.abc import Callable
 from typing import Any
 
-from klamm.ids import BrokerId
+from klamm.ids import BrokerId, Offset
 from klamm.sim.clients.client import Client
 from klamm.wire.apis import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_BY_KEY,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
+    DELETE_RECORDS,
     DELETE_TOPICS,
     ELECT_LEADERS,
     INCREMENTAL_ALTER_CONFIGS,
@@ -25,6 +26,7 @@ from klamm.wire.messages.alter_partition_reassignments import (
 )
 from klamm.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from klamm.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from klamm.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from klamm.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from klamm.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from klamm.wire.messages.incremental_alter_configs import (
@@ -37,6 +39,7 @@ ADMIN_MS = 6_000.0
 TOPIC_RESOURCE = 2
 SET = 0
 PREFERRED = 0
+UNCLEAN = 1
 
 Then = Callable[[Any], None]
 
@@ -66,14 +69,32 @@ class Admin(Client):
         self.request(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
 
     def elect_preferred(self, name: str, indexes: list[int], then: Then) -> None:
+        self._elect(PREFERRED, name, indexes, then)
+
+    def elect_unclean(self, name: str, indexes: list[int], then: Then) -> None:
+        """Where nobody leads, and nobody may who has everything."""
+        self._elect(UNCLEAN, name, indexes, then)
+
+    def _elect(self, kind: int, name: str, indexes: list[int], then: Then) -> None:
         partitions = [TopicPartitions(topic=name, partitions=indexes)]
-        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=partitions, timeout_ms=5_000)
+        request = ElectLeadersRequest(election_type=kind, topic_partitions=partitions, timeout_ms=5_000)
         self.request(ELECT_LEADERS, request, then)
 
     def configure(self, name: str, key: str, value: str, then: Then) -> None:
         config = AlterableConfig(name=key, config_operation=SET, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=[config])
         self.request(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]), then)
+
+    def delete_records(self, name: str, index: int, offset: Offset, then: Then) -> None:
+        """Only the leader can do that; if nobody knows who leads, nothing happens."""
+        leader = self.leader_of(name, index)
+        if leader not in self.brokers:
+            then(None)
+            return
+        partition = DeleteRecordsPartition(partition_index=index, offset=offset)
+        topic = DeleteRecordsTopic(name=name, partitions=[partition])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=3_000)
+        self.ask(leader, DELETE_RECORDS, API_BY_KEY[DELETE_RECORDS].max_version, request, then, ADMIN_MS)
 
     def request(self, api: int, request: object, then: Then) -> None:
         """Ask any broker, in the newest version."""

@@ -70,6 +70,8 @@ class Talk:
         self.session_epoch = 0
         self.named: dict[tuple[Uuid, int], tuple[Offset, Epoch]] = {}
         self.is_busy = False
+        self.sent_on: set[tuple[Uuid, int]] = set()
+        """What was asked here because the leader said so."""
 
     def forget(self) -> None:
         self.session_id = self.session_epoch = 0
@@ -90,6 +92,9 @@ class Consumer(Client):
         super().__init__(world, network, name, port, brokers)
         self.settings = settings
         self.records = 0
+        self.sent_on = 0
+        """How often a leader named a follower to read from."""
+        self.read_from_followers = 0
         self.places: dict[tuple[Uuid, int], Place] = {}
         self._history = history
         self._talks: dict[BrokerId, Talk] = {}
@@ -106,6 +111,9 @@ class Consumer(Client):
 
     def _keep_fresh(self) -> None:
         self.later(self.chance.uniform(1_000.0, 3_000.0), self._keep_fresh)
+        for place in self.places.values():
+            # Now and then the leader is asked again who is near.
+            place.replica = NO_BROKER
         self._refresh()
 
     def _refresh(self) -> None:
@@ -158,6 +166,7 @@ class Consumer(Client):
             rack_id=self.settings.rack,
         )
         talk.named = held
+        talk.sent_on = {place.key for place in mine if place.replica == broker}
         talk.is_busy = True
         self.ask(broker, FETCH, self.settings.version, request, partial(self._fetched, broker, talk, held))
 
@@ -175,7 +184,10 @@ class Consumer(Client):
             topic.partitions.append(
                 FetchPartition(
                     partition=place.index,
-                    current_leader_epoch=-1 if known is None or place.replica != NO_BROKER else known.epoch,
+                    # What it read may tell it of a later leader than anybody did.
+                    current_leader_epoch=-1
+                    if known is None or place.replica != NO_BROKER
+                    else max(known.epoch, place.epoch),
                     fetch_offset=place.offset,
                     last_fetched_epoch=place.epoch,
                     partition_max_bytes=MOST_BYTES,
@@ -203,6 +215,9 @@ class Consumer(Client):
                 place = self._place(topic, part.partition_index)
                 if place is None or asked.get(place.key) != (place.offset, place.epoch):
                     continue
+                if place.key in talk.sent_on and place.replica != broker:
+                    # It has gone back to the leader meanwhile: what a follower does not know counts for nothing.
+                    continue
                 is_stale |= not self._take(place, part)
         if is_stale:
             self.later(self.chance.uniform(20.0, 80.0), self._refresh)
@@ -221,16 +236,19 @@ class Consumer(Client):
         code = ErrorCode(part.error_code)
         if code is ErrorCode.OFFSET_OUT_OF_RANGE:
             if place.replica != NO_BROKER:
-                # A follower may be behind its leader.
+                # A follower may be behind its leader, who knows better.
                 place.replica = NO_BROKER
-            else:
-                place.is_lost = True
+                return False
+            place.is_lost = True
             return True
         if code is not ErrorCode.NONE:
             place.replica = NO_BROKER
             return False
         if part.preferred_read_replica != NO_BROKER:
             place.replica = part.preferred_read_replica
+            self.sent_on += 1
+            # Nobody else would ask there: it may be one with whom there is no talk yet.
+            self.later(self.chance.uniform(1.0, 5.0), partial(self._fetch, place.replica))
             return True
         if part.diverging_epoch.epoch >= 0:
             self._history.on_cut(self.name, place.key, place.offset, part.diverging_epoch.end_offset)
@@ -252,9 +270,14 @@ class Consumer(Client):
                 if record.offset != place.offset:
                     self._history.on_gap(self.name, key, place.offset, record.offset)
                 self.records += 1
-                self._history.was_seen(self.name, key, record.offset, bytes(record.value or b""))
+                self.read_from_followers += place.replica != NO_BROKER
+                name = record.headers[0][1] if record.value is None and record.headers else record.value
+                self._history.was_seen(self.name, key, record.offset, bytes(name or b""))
                 place.offset = record.offset + 1
-            place.offset = max(place.offset, batch.base_offset + batch.last_offset_delta + 1)
+            next_offset = batch.base_offset + batch.last_offset_delta + 1
+            if place.offset < next_offset:
+                self._history.on_gap(self.name, key, place.offset, next_offset)
+                place.offset = next_offset
             place.epoch = batch.leader_epoch
 
     # Where a partition begins.
@@ -277,6 +300,7 @@ class Consumer(Client):
                 return
             place.is_lost = False
             if part.offset > place.offset:
+                self._history.on_moved(self.name, place.key, part.offset)
                 place.offset, place.epoch = part.offset, -1
             else:
                 # It is beyond the end: what it has read is not there.

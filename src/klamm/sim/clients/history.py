@@ -34,6 +34,11 @@ class Written:
     key: Key
     acks: int
     is_idempotent: bool
+    record_key: bytes | None = None
+    is_tombstone: bool = False
+    """Then it has no value on the wire, and its name stands in a header."""
+    made_ms: float = 0.0
+    """When it was made; its timestamp is no earlier."""
     fate: Fate = Fate.UNKNOWN
     offset: Offset = -1
 
@@ -53,6 +58,8 @@ class History:
     """A reader was told that what it read beyond `end` is not there any more."""
     on_beyond: Callable[[str, Key, Offset], None] = lambda reader, key, offset: None
     """The same, told as an offset out of range."""
+    on_moved: Callable[[str, Key, Offset], None] = lambda reader, key, start: None
+    """A reader was told that the partition begins after where it was."""
     reads: int = 0
 
     def sent(self, record: Written) -> None:

@@ -16,6 +16,7 @@ from klamm.sim.clients.client import Client
 from klamm.sim.clients.history import Fate, History, Written
 from klamm.sim.machine import WALL_MS
 from klamm.sim.network import Network
+from klamm.sim.topics import WITH_KEYS
 from klamm.sim.world import World
 from klamm.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from klamm.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -25,6 +26,8 @@ INIT_VERSION = 4
 FIRST_VERSION_BY_ID = 13
 DELIVERY_MS = 15_000.0
 MOST_QUEUED = 20
+KEYS = 8
+"""So few that records are superseded soon."""
 
 TOPIC_IS_GONE = frozenset({ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID})
 BEGIN_ANEW = frozenset({ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH})
@@ -89,6 +92,7 @@ class Producer(Client):
         """How often it began anew; answers to an earlier generation are not ours any more."""
         self._is_beginning = False
         self._counts = 0
+        self._keys = world.chance(f"keys of {name}")
 
     def begin(self) -> None:
         self.refresh(list(self.settings.topics), self._began)
@@ -140,6 +144,10 @@ class Producer(Client):
         self._counts += 1
         key = (lane.topic_id, lane.index)
         record = Written(value, self.name, lane.count, key, self.settings.acks, self.settings.is_idempotent)
+        record.made_ms = self.world.now_ms
+        if lane.topic in WITH_KEYS:
+            record.record_key = b"key-%d" % self._keys.randrange(KEYS)
+            record.is_tombstone = self._keys.random() < 0.1
         lane.count += 1
         self._history.sent(record)
         return record
@@ -172,7 +180,11 @@ class Producer(Client):
             base_sequence=batch.base_sequence if settings.is_idempotent else -1,
         )
         for record in batch.records:
-            builder.append(None, record.value, WALL_MS + int(self.world.now_ms))
+            timestamp = WALL_MS + int(self.world.now_ms)
+            if record.is_tombstone:
+                builder.append(record.record_key, None, timestamp, [("name", record.value)])
+            else:
+                builder.append(record.record_key, record.value, timestamp)
         data = TopicProduceData(partition_data=[PartitionProduceData(index=lane.index, records=builder.build())])
         if settings.version >= FIRST_VERSION_BY_ID:
             data.topic_id = lane.topic_id

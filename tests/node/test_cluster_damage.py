@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from klamm.broker.facts import StrayDirectory
 from klamm.sim.disk import Inode
 from tests.node.cluster_world import ClusterWorld, Member
 from tests.node.test_cluster import TOPIC, create, produce, state
@@ -42,12 +43,18 @@ def nobody_knows_whose_it_is(member: Member) -> None:
     file_of(member, "partition.metadata").replace(bytearray(b"?"))
 
 
-DAMAGES = (a_bit_flips, the_end_is_missing, nobody_knows_whose_it_is)
+def it_seems_to_be_anothers(member: Member) -> None:
+    content = file_of(member, "partition.metadata").content
+    content[-3] = ord("b") if content[-3] == ord("a") else ord("a")
+    file_of(member, "partition.metadata").replace(content)
 
 
-def all_are_gone(world: ClusterWorld) -> None:
+DAMAGES = (a_bit_flips, the_end_is_missing, nobody_knows_whose_it_is, it_seems_to_be_anothers)
+
+
+def all_are_gone(world: ClusterWorld, partitions: int = 1) -> None:
     """Written by all, committed, and then no broker runs. The two that went last may lead, whichever comes back."""
-    create(world)
+    create(world, partitions=partitions)
     for number in range(10):
         assert produce(world, state(world).leader, b"%d" % number).error_code == 0
     for number in (1, 2, 0):
@@ -83,6 +90,15 @@ def test_nor_if_it_is_killed_before_it_could_say_so(world: ClusterWorld, damage:
     world.run(10_000.0)
     assert world[0].is_serving
     assert state(world, 3).leader == -1
+
+
+def test_a_directory_that_was_being_made_is_no_damage(world: ClusterWorld) -> None:
+    """The process was killed between its creation and its name. It would be distrusted for nothing."""
+    all_are_gone(world, partitions=2)
+    world[0].disk.make_directory(f"{TOPIC}-1")
+    world[0].start()
+    world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)
+    assert any(isinstance(fact, StrayDirectory) for fact in world[0].told)
 
 
 def test_a_whole_log_does(world: ClusterWorld) -> None:

@@ -17,6 +17,7 @@ from klamm.facts import Tell
 from klamm.ids import ZERO_UUID, BrokerId, Now, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
+from klamm.log.names import LOG
 from klamm.metadata.image import Image
 from klamm.partition.partition import Partition
 
@@ -52,12 +53,19 @@ class Directories:
                 ):
                     kept.add(entry)
                 else:
-                    if is_held:
-                        # An earlier topic's, most likely. But if its name was damaged, it was the one we should have.
+                    if is_held and self._was_ours(entry, found, image.topics[topic_name].topic_id):
                         self._distrust()
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
                     self.set_aside(entry, found or ZERO_UUID, STRAY)
         return kept
+
+    def _was_ours(self, directory: str, found: Uuid | None, topic_id: Uuid) -> bool:
+        """Whether this is no earlier topic's but the one we should have, with its name damaged. (One without records
+        was being made when the process was killed.)"""
+        names = self._files.listing(directory)
+        if not any(name.endswith(LOG) and self._files.file(f"{directory}/{name}").size for name in names):
+            return False
+        return found is None or _differences(uuid_text(found), uuid_text(topic_id)) == 1
 
     def make_way(self, directory: str) -> None:
         """One of an earlier topic may stand where a new one is going to be."""
@@ -108,3 +116,7 @@ class Directories:
         if not self._files.exists(path):
             return None
         return checkpoint.read_partition_metadata(self._files.read_whole(path))
+
+
+def _differences(one: str, other: str) -> int:
+    return sum(each != its for each, its in zip(one, other, strict=True))

@@ -30,6 +30,11 @@ class Budget:
         """Whether this machine may lose what it has not flushed."""
         return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=self._flushed)
 
+    def may_black_out(self) -> bool:
+        """Whether all machines may lose what they have not flushed. A disk that is lost besides may be the last known
+        leader's, and then nobody dares to lead."""
+        return self._nobody_else_has_forgotten(None)
+
     def may_wipe(self, machine: Machine) -> bool:
         """Whether its whole disk may be lost, which is harder: the quorum has to do without it as well."""
         if not self._others_can_vote(machine):
@@ -48,7 +53,7 @@ class Budget:
                 return False
         return bool(sets)
 
-    def _nobody_else_has_forgotten(self, machine: Machine) -> bool:
+    def _nobody_else_has_forgotten(self, machine: Machine | None) -> bool:
         image = self._cluster.latest_image()
         for other in self._cluster.machines.values():
             if other.has_forgotten and other.is_serving:

@@ -22,6 +22,8 @@ from klamm.sim.world import World
 
 SHORT_MS = (100.0, 4_000.0)
 LONG_MS = (3_000.0, 12_000.0)
+TENDED_MS = 5_000.0
+"""So often somebody looks after the machines when everything else is mended."""
 
 
 class Nemesis(LastingFaults, OldFiles, Rot):
@@ -37,6 +39,8 @@ class Nemesis(LastingFaults, OldFiles, Rot):
         self.happened: Counter[str] = Counter()
         self.on_blackout: Callable[[], None] = lambda: None
         """Called before all machines lose what they have not flushed."""
+        self.on_tending: Callable[[], None] = lambda: None
+        """Called whenever somebody looks after the cluster."""
         self._kinds: dict[str, Callable[[], bool]] = {
             "kill": self._kill,
             "power": self._power,
@@ -93,6 +97,19 @@ class Nemesis(LastingFaults, OldFiles, Rot):
                 machine.resume()
             if not machine.is_running:
                 self._start(machine)
+        self._world.after(TENDED_MS, self._tend)
+
+    def _tend(self) -> None:
+        """Logs that are damaged in their middle stay offline until somebody gives the machine an empty disk."""
+        self._world.after(TENDED_MS, self._tend)
+        self.on_tending()
+        for machine in list(self._cluster.running):
+            is_broken = any(each.failure is not None and not each.failed_full for each in machine.broker.partitions)
+            if is_broken and self._budget.may_wipe(machine):
+                machine.kill()
+                machine.wipe()
+                machine.start()
+                return
 
     def _start(self, machine: Machine) -> None:
         machine.disk.failure = None
@@ -178,7 +195,7 @@ class Nemesis(LastingFaults, OldFiles, Rot):
     def _lose_all_power(self) -> None:
         for machine in self._cluster.machines.values():
             machine.flush_ms = FLUSH_MS
-        if self._is_over:
+        if self._is_over or not self._budget.may_black_out():
             return
         self._world.tell("a blackout")
         self.on_blackout()

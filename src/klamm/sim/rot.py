@@ -49,8 +49,9 @@ class Rot:
             return False
         machine.kill()
         machine.forget()
+        closed = _closed_segments(set(machine.disk.names))
         for name, inode in sorted(machine.disk.names.items()):
-            if name.endswith(".log") and inode.content and not name.startswith(CLUSTER_METADATA):
+            if name.endswith(".log") and inode.content and name not in closed and not name.startswith(CLUSTER_METADATA):
                 content = bytearray(inode.content)
                 at = self._chance.choice(_sealed(content)[-NEAR_THE_END:])
                 content[at] ^= 1 << self._chance.randrange(8)
@@ -77,11 +78,11 @@ class Rot:
 
 def _sealed(content: bytearray) -> Sequence[int]:
     """The bytes of a log that a checksum covers. Offset and leader epoch of a batch are not among them, in Kafka's
-    format: where a bit of those flips, it may go unseen for ever."""
+    format: where a bit of those flips, it may go unseen for ever. (All of it, if there is no batch.)"""
     found: list[int] = []
     for position, batch in batches(memoryview(content)):
         found += range(position + ATTRIBUTES_AT, position + batch.size_bytes)
-    return found
+    return found or range(len(content))
 
 
 def _closed_segments(files: set[str]) -> set[str]:

@@ -98,6 +98,7 @@ class Run:
         budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         self.nemesis.on_blackout = self._blackout
+        self.nemesis.on_tending = self._rescue
         self.coverage = Coverage(self.cluster)
         if keeps_all:
             report = Report(self.cluster)
@@ -230,6 +231,15 @@ class Run:
             if topic.name in LOOSE:
                 states = enumerate(topic.partitions)
                 self._excuse({(topic.topic_id, index) for index, state in states if machine.node_id in state.replicas})
+
+    def _rescue(self) -> None:
+        """Where everybody has lost something, and the last leader its disk, an operator has to say that anybody may
+        lead. Nobody else needs that."""
+        for name, topic in self.cluster.latest_image().topics.items():
+            for index, state in enumerate(topic.partitions):
+                if state.leader == NO_BROKER and (topic.topic_id, index) in self.replication.unclean:
+                    self.world.tell(f"admin: elect anybody for {name}-{index}")
+                    self.workload.admin.elect_unclean(name, [index], lambda answer: None)
 
     def _excuse(self, keys: set[Key]) -> None:
         self.replication.unclean |= keys

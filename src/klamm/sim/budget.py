@@ -30,6 +30,10 @@ class Budget:
         """Whether this machine may lose what it has not flushed."""
         return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=self._flushed)
 
+    def may_rot(self, machine: Machine) -> bool:
+        """Whether its logs may be damaged, flushed or not."""
+        return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=frozenset())
+
     def may_black_out(self) -> bool:
         """Whether all machines may lose what they have not flushed. A disk that is lost besides may be the last known
         leader's, and then nobody dares to lead."""
@@ -37,9 +41,7 @@ class Budget:
 
     def may_wipe(self, machine: Machine) -> bool:
         """Whether its whole disk may be lost, which is harder: the quorum has to do without it as well."""
-        if not self._others_can_vote(machine):
-            return False
-        return self._nobody_else_has_forgotten(machine) and self._others_have_everything(machine, spare=frozenset())
+        return self._others_can_vote(machine) and self.may_rot(machine)
 
     def _others_can_vote(self, machine: Machine) -> bool:
         """Whether the quorum goes on without it, also if one of the others is taken out before it is back: who asks for
@@ -56,7 +58,7 @@ class Budget:
     def _nobody_else_has_forgotten(self, machine: Machine | None) -> bool:
         image = self._cluster.latest_image()
         for other in self._cluster.machines.values():
-            if other.has_forgotten and other.is_serving:
+            if other.has_forgotten and other.is_serving and not other.is_failing:
                 states = [state for topic in image.topics.values() for state in topic.partitions]
                 mine = [state for state in states if other.node_id in state.replicas]
                 other.has_forgotten = not all(other.node_id in state.isr for state in mine)

@@ -385,9 +385,11 @@ class Nemesis(LastingFaults, OldFiles, Rot):
 
         disk.failure = failure
         machine.forget()
+        machine.is_failing = True
         life = machine.lives
 
         def mend() -> None:
+            machine.is_failing = False
             if machine.disk is disk:
                 disk.failure = None
             if machine.lives == life and not machine.is_running:

@@ -52,6 +52,8 @@ class Machine(Host):
         self.is_serving = False
         self.has_forgotten = False
         """Whether something that it wrote may be missing, until somebody finds that it has everything again."""
+        self.is_failing = False
+        """Whether its disk fails at present: it may still lose something, or be distrusted for it later."""
         self.lives = 0
         self.failed_starts = 0
         self.wall_jump_ms = 0.0

@@ -45,7 +45,7 @@ class Rot:
         """Bits flip at the ends of a machine's logs, and all processes are killed: whoever comes back first might
         lead (number 17 of the known bugs)."""
         machine = self._somebody()
-        if machine is None or not self._budget.may_forget(machine):
+        if machine is None or not self._budget.may_rot(machine):
             return False
         machine.kill()
         machine.forget()

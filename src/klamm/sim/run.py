@@ -86,7 +86,7 @@ class Run:
         self.quorum = QuorumChecker(self.cluster)
         self.snapshots = SnapshotChecker()
         self.replication = ReplicationChecker(self.cluster)
-        self.compaction = CompactionChecker(self.history, self.replication.committed)
+        self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
         self.logs = LogChecker(self.compaction)
         self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
         topics = {topic.name: topic for topic in topics_of(plan.topics)}

@@ -6,7 +6,7 @@ a later one of its key was committed.
 """
 
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from klamm.ids import Epoch, Offset
 from klamm.partition.partition import Partition
@@ -21,9 +21,10 @@ AT_ONCE_BYTES = 1 << 20
 
 
 class CompactionChecker:
-    def __init__(self, history: History, committed: Mapping[Key, Committed]) -> None:
+    def __init__(self, history: History, committed: Mapping[Key, Committed], may_lose: Container[Key]) -> None:
         self._history = history
         self._committed = committed
+        self._may_lose = may_lose
         self._records: dict[tuple[Key, Offset, Epoch], tuple[bytes | None, bytes | None]] = {}
         """What any replica ever held."""
         self._offsets: dict[Key, dict[bytes | None, list[Offset]]] = {}
@@ -80,6 +81,8 @@ class CompactionChecker:
         return value
 
     def _is_superseded(self, reader: str, key: Key, offset: Offset, value: bytes) -> None:
+        if key in self._may_lose:
+            return
         name = self._history.written[value].record_key
         offsets = self._offsets[key].get(name, [])
         later = bisect_right(offsets, offset)

@@ -40,8 +40,7 @@ class ReplicationChecker:
 
     def after_step(self, machine: Machine) -> None:
         broker = machine.broker
-        # Until it serves it does nothing as a leader, and may yet find out that it must not be one.
-        for partition in broker.partitions if machine.is_serving else ():
+        for partition in broker.partitions:
             if partition.leading is not None:
                 self._look_at_leader(machine, partition)
         image = broker.image

@@ -11,6 +11,7 @@ from klamm.quorum.raft import DIRECTORY
 from klamm.sim.budget import Budget
 from klamm.sim.disk import Disk, Inode
 from klamm.sim.machine import Machine
+from klamm.sim.rot import closed_segments
 from klamm.sim.world import World
 
 NEVER_OLD = f"{DIRECTORY}/quorum-state"
@@ -53,7 +54,7 @@ class OldFiles:
             same = {name for name in same if "/" in name}
         old = sorted(
             name
-            for name in same - {NEVER_OLD}
+            for name in same - {NEVER_OLD} - closed_segments(set(names))
             if before[name][1] != names[name].content and ("/" not in name or f"{name.rpartition('/')[0]}/" in same)
         )
         if old:

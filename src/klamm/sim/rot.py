@@ -33,7 +33,7 @@ class Rot:
         machine.kill()
         machine.forget()
         files = {name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS}
-        names = sorted(files - _closed_segments(files))
+        names = sorted(files - closed_segments(files))
         if names:
             # Of each kind as often as of others: there are few snapshots, and many logs.
             kind = self._chance.choice(sorted({name.rpartition(".")[2] for name in names}))
@@ -49,7 +49,7 @@ class Rot:
             return False
         machine.kill()
         machine.forget()
-        closed = _closed_segments(set(machine.disk.names))
+        closed = closed_segments(set(machine.disk.names))
         for name, inode in sorted(machine.disk.names.items()):
             if name.endswith(".log") and inode.content and name not in closed and not name.startswith(CLUSTER_METADATA):
                 content = bytearray(inode.content)
@@ -85,7 +85,7 @@ def _sealed(content: bytearray) -> Sequence[int]:
     return found or range(len(content))
 
 
-def _closed_segments(files: set[str]) -> set[str]:
+def closed_segments(files: set[str]) -> set[str]:
     """Nobody reads these at the start. Damage in one of them is found by whoever wants to read it, perhaps after the
     next machine has lost its disk, which would be two faults at once."""
     last: dict[str, str] = {}

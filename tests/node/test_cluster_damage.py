@@ -92,6 +92,23 @@ def test_nor_if_it_is_killed_before_it_could_say_so(world: ClusterWorld, damage:
     assert state(world, 3).leader == -1
 
 
+def test_who_was_given_what_it_lost_may_lead_after_the_next_kill(world: ClusterWorld) -> None:
+    """After a power loss a torn end is the rule. It must not cost the trust in what is written from then on."""
+    all_are_gone(world)
+    world[0].boots += 1
+    the_end_is_missing(world[0])
+    for number in (2, 0, 1):
+        world[number].start()
+    world.run_until(lambda: len(state(world, 3).isr) == 3, 10_000.0)
+    world.run(1_000.0)
+    for number in (1, 2, 0):
+        world[number].kill()
+    world.run_until(lambda: state(world, 3).leader == -1, 10_000.0)
+    world[0].start()
+    world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)
+    assert not state(world, 3).recovering, "it was entitled"
+
+
 def test_a_directory_that_was_being_made_is_no_damage(world: ClusterWorld) -> None:
     """The process was killed between its creation and its name. It would be distrusted for nothing."""
     all_are_gone(world, partitions=2)

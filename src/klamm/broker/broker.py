@@ -56,9 +56,7 @@ class Broker:
         self.grown: list[Partition] = []
         self.news_for_followers: dict[Partition, None] = {}
         self.waiting = Waiting()
-        self.partitions = Partitions(
-            self.node_id, files, self.settings_for, self.grown.append, self.life.distrust, tell
-        )
+        self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
         self.replication = Replication(self, tell)
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)

@@ -28,9 +28,9 @@ LONGEST_NAME = 200
 
 
 class Directories:
-    def __init__(self, files: Files, distrust: Callable[[], None], tell: Tell) -> None:
+    def __init__(self, files: Files, doubt: Callable[[], None], tell: Tell) -> None:
         self._files = files
-        self._distrust = distrust
+        self._doubt = doubt
         self._tell = tell
         self._doomed: list[str] = []
 
@@ -54,7 +54,7 @@ class Directories:
                     kept.add(entry)
                 else:
                     if is_held and self._was_ours(entry, found, image.topics[topic_name].topic_id):
-                        self._distrust()
+                        self._doubt()
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
                     self.set_aside(entry, found or ZERO_UUID, STRAY)
         return kept

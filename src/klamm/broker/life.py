@@ -9,10 +9,10 @@ very last of them. Its logs are recovered all the same.
 A life may end between its registration and the answer. It has done nothing then, and the next one goes on in its place,
 under the same incarnation: else the controller would know a life of which no note tells, and trust nobody.
 
-A disk that broke a promise ends the trust: the system may have dropped what it could not write. So does damage that is
-found when the logs are opened. By then the controller has been told that everything is there, and is told otherwise
-before it counts on this broker. (A process that is killed while it writes may leave half a batch behind, and is
-distrusted for it without need.)
+A disk that broke a promise ends the trust: the system may have dropped what it could not write. Damage that is found
+when the logs are opened is something else. By then the controller may have been told that everything is there; it is
+told otherwise before it counts on this broker, and from then on what is written can be trusted again. (A process that
+is killed while it writes may leave half a batch behind, and is doubted for it without need.)
 """
 
 import contextlib
@@ -30,8 +30,8 @@ class Life:
         self._files = files
         self._boot_id = boot_id
         """Another one whenever the machine was started; None if nobody can tell."""
-        self.is_distrusted = False
-        """Whether something may be missing, as was found out in this life."""
+        self.is_doubted = False
+        """Whether something that an earlier life wrote was found missing."""
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
@@ -66,10 +66,15 @@ class Life:
             with contextlib.suppress(DiskFailed):
                 self._files.write_whole(FILE_NAME, text.encode(), durable=False)
 
+    def doubt(self) -> None:
+        """Something is missing, and is about to be covered up. Until `begin` is called nothing is claimed."""
+        self.is_doubted = True
+        with contextlib.suppress(DiskFailed):
+            self._files.remove(FILE_NAME)
+
     def distrust(self) -> None:
         """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
         if this process is killed before the machine is started again: two faults at once.)"""
         self._boot_id = None
-        self.is_distrusted = True
         with contextlib.suppress(DiskFailed):
             self._files.remove(FILE_NAME)

@@ -42,11 +42,11 @@ class Partitions:
         files: Files,
         settings_for: SettingsFor,
         grown: Callable[[Partition], None],
-        distrust: Callable[[], None],
+        doubt: Callable[[], None],
         tell: Tell,
     ) -> None:
-        """`distrust` is called when something that was written turns out to be missing, before that is mended."""
-        self._distrust = distrust
+        """`doubt` is called when something that was written turns out to be missing, before that is mended."""
+        self._doubt = doubt
         self._me = me
         self._files = files
         self._settings_for = settings_for
@@ -54,7 +54,7 @@ class Partitions:
         self._tell = tell
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[Uuid, list[Partition | None]] = {}
-        self.directories = Directories(files, distrust, tell)
+        self.directories = Directories(files, doubt, tell)
         self.wishing: dict[Partition, None] = {}
         """Those whose in-sync replicas may have to change."""
         self.surroundings = Surroundings(self._wants_isr_look)
@@ -129,14 +129,14 @@ class Partitions:
                     recovery_point=opening.recovery_points.get(name, 0),
                     start_offset=start_offset,
                     tell=self._tell,
-                    on_damage=self._distrust,
+                    on_damage=self._doubt,
                 )
                 if log.end_offset < high_watermark:
-                    self._distrust()
+                    self._doubt()
         except (DiskFailed, KafkaError) as error:
             failure = error
             if not isinstance(error, DiskFull):
-                self._distrust()
+                self._doubt()
             log = Log.unopened(directory, self._files, settings.log, start_offset)
         partition = Partition(
             name,

@@ -198,6 +198,6 @@ class Cluster:
         """The logs are opened once the image says for certain which of them are ours."""
         if 0 <= self.membership.epoch <= self._broker.image.offset:
             self._broker.open(now, clean=self._clean)
-            if self._broker.life.is_distrusted:
+            if self._broker.life.is_doubted:
                 self.membership.admit_loss(drawn_uuid(self._random), now)
             self.membership.followed(now)

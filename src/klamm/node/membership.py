@@ -86,13 +86,15 @@ class Membership:
         self._due_ms = now.monotonic_ms
 
     def admit_loss(self, incarnation: Uuid, now: Now) -> None:
-        """Something that we had said is there is not. The controller has not counted on us yet: register again, as a
-        life that knows of nothing before it."""
-        if self._request.previous_broker_epoch != NOT_REGISTERED and not self.is_serving:
-            self._request.previous_broker_epoch = NOT_REGISTERED
-            self._request.incarnation_id = incarnation
-            self.is_registered = False
-            self._due_ms = now.monotonic_ms
+        """Something that we wrote earlier is not there. The controller has not counted on us yet: if we had said that
+        all is there, register again, as a life that knows of nothing before it."""
+        if self._request.previous_broker_epoch == NOT_REGISTERED:
+            self._broker.life.begin(self.epoch)
+            return
+        self._request.previous_broker_epoch = NOT_REGISTERED
+        self._request.incarnation_id = incarnation
+        self.is_registered = False
+        self._due_ms = now.monotonic_ms
 
     def begin_to_stop(self, now: Now) -> None:
         """Ask to be let go. `may_stop` says when."""

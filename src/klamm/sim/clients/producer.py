@@ -143,7 +143,9 @@ class Producer(Client):
         value = f"{self.name}/{self._counts}".encode()
         self._counts += 1
         key = (lane.topic_id, lane.index)
-        record = Written(value, self.name, lane.count, key, self.settings.acks, self.settings.is_idempotent)
+        # Order is promised to one identity: what an earlier one had under way may arrive after what this one sends.
+        sender = f"{self.name} for the {self._generation}. time"
+        record = Written(value, sender, lane.count, key, self.settings.acks, self.settings.is_idempotent)
         record.made_ms = self.world.now_ms
         if lane.topic in WITH_KEYS:
             record.record_key = b"key-%d" % self._keys.randrange(KEYS)

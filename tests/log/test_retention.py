@@ -1,5 +1,10 @@
 """Retention: the oldest segments go, whole, and never what is not committed."""
 
+import copy
+from random import Random
+
+import pytest
+
 from klamm.log.settings import LogSettings
 from klamm.records.batch import HEADER_BYTES
 from klamm.sim.disk import Disk
@@ -103,3 +108,20 @@ def test_an_idle_log_gives_back_memory_and_loses_nothing() -> None:
     assert [value for _, value in values_of(log)] == [b"%d" % number for number in range(50)]
     log.append_as_leader(batch_of(b"50"), 0, NOW)
     assert values_of(log)[-1] == (50, b"50")
+
+
+@pytest.mark.parametrize("all_go", [False, True])
+def test_what_is_known_of_producers_survives_the_power_when_their_records_are_deleted(all_go: bool) -> None:
+    disk = Disk()
+    log = opened(disk, LogSettings(segment_bytes=200, retention_ms=100))
+    log.append_as_leader(batch_of(b"x" * 100, producer=(7, 0, 0), timestamp=NOW.wall_ms - 500), 0, NOW)
+    if not all_go:
+        log.append_as_leader(batch_of(b"y" * 100, timestamp=NOW.wall_ms), 0, NOW)
+    log.delete_expired_segments(NOW, log.end_offset)
+    assert log.start_offset == 1
+    for seed in range(20):
+        copied = copy.deepcopy(disk)
+        copied.crash(Random(seed))
+        again = opened(copied)
+        if again.start_offset == 1:
+            assert again.producers.get(7) is not None, f"its retry would be taken for news (seed {seed})"

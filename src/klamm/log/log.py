@@ -511,9 +511,11 @@ class Log:
         self._abandon_compaction()
         if count == len(self.segments.all):
             self._roll(now_ms)
+        first_offset = self.segments.all[count].base_offset
+        if len(self.producers) and self.recovery_point <= first_offset:
+            # It is all that will be known of producers whose records go; without it a retry would be taken for news.
+            self._shelf.flush_snapshot(first_offset)
         self._shelf.doom(self.segments.delete_first(count), now_ms + self._settings.file_delete_delay_ms)
-        first_offset = self.segments.first_offset
-        assert first_offset is not None
         self.advance_start_offset(first_offset)
         self._shelf.drop_snapshots_outside(first_offset, self.end_offset)
 

@@ -41,6 +41,11 @@ class Shelf:
         taken, self._unflushed = self._unflushed, []
         return [self._files.file(self._snapshot_path(offset)) for offset in taken if offset in self.snapshots]
 
+    def flush_snapshot(self, offset: Offset) -> None:
+        """Now, and wait for the disk."""
+        if offset in self.snapshots:
+            self._files.flush([self._files.file(self._snapshot_path(offset))])
+
     def latest_snapshot(self, now_ms: int) -> tuple[ProducerStates, Offset]:
         """The newest that can be believed, and the offset up to which it saw the log. Damaged ones are removed."""
         while self.snapshots:

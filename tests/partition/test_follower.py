@@ -8,6 +8,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.partition.follower import agreed_end
+from klamm.records.builder import BatchBuilder
 from klamm.sim.disk import Disk
 from tests.partition.replica import BEGINNING, Replica, batch_of
 
@@ -125,6 +126,20 @@ def test_what_lies_before_the_leaders_beginning_is_gone_for_good() -> None:
     replica.gets(b"b", epoch=1, start=1)
     assert replica.partition.log.segments.first_offset == 1
     assert (replica.partition.log.start_offset, replica.partition.log.end_offset) == (1, 2)
+
+
+def test_producers_are_still_known_when_the_leader_has_deleted_all_that_they_wrote() -> None:
+    """Else a retry would be taken for news here, once we lead."""
+    replica = Replica()
+    replica.follows()
+    builder = BatchBuilder(base_offset=0, leader_epoch=0, producer_id=7, producer_epoch=0, base_sequence=0)
+    builder.append(None, b"a", BEGINNING.wall_ms)
+    for records, start in ((builder.build(), 0), (b"", 0), (b"", 1)):
+        replica.partition.follow(records, 1, start, BEGINNING)
+        replica.settle()
+    log = replica.partition.log
+    assert (log.start_offset, log.end_offset) == (1, 1)
+    assert log.producers.get(7) is not None
 
 
 def test_damaged_records_are_not_appended() -> None:

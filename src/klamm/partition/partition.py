@@ -387,9 +387,10 @@ class Partition:
         """What the leader sent for the offset where this log ends."""
         assert self.leader != self.me
         log = self.log
-        if log.start_offset < log.end_offset <= leaders_start:
+        if log.start_offset < log.end_offset <= leaders_start and self.high_watermark < log.end_offset:
             # The leader has nothing of what we have, and cannot tell us whether it ever had the same. It must not come
-            # back when a crash makes us forget where we begin.
+            # back when a crash makes us forget where we begin. (What is committed it had; then we still know of its
+            # producers.)
             self.start_over_at(log.end_offset)
         if len(records):
             try:

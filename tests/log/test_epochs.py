@@ -94,3 +94,12 @@ def test_the_cache_equals_an_epoch_for_every_offset(history: list[tuple[str, int
             assert epochs.end_offset_of(epoch, end) == naive.end_offset_of(epoch)
         for offset in range(naive.start, end):
             assert epochs.epoch_at(offset) == naive.log[offset - naive.start]
+
+
+def test_an_epoch_that_began_in_a_gap_began_with_it() -> None:
+    """Compaction took what was written in between. Nobody may keep records of an older epoch there."""
+    cache = EpochCache([(4, 0)])
+    cache.begin_after(78, 7)
+    cache.begin_after(85, 7)
+    assert cache.entries() == [(4, 0), (7, 78)]
+    assert cache.end_offset_of(4, 100) == (4, 78)

@@ -1,21 +1,29 @@
-"""Runs that once broke a promise, each with what it taught, and the first few of all.
+"""Runs that once broke a promise, each with what it taught, the first few of all, and some that nobody has seen yet.
 
-Fresh seeds are for `make sim`: as long as it still finds something now and then, they would make this test fail by
-chance.
+Seeds mean other runs whenever faults or workload are drawn differently; what older ones taught has tests of its own
+(docs/proof.md tells where).
 """
+
+from random import SystemRandom
 
 import pytest
 
 from klamm.sim.many import outcome_of_seed
 
 PINNED = {
-    49: "an error reading what was committed to the metadata log came out of the step, and ended the process",
-    56: "records that had been deleted came back with a crash, and their epochs did not",
-    124: "a directory that named no topic after a power loss was taken for the new topic of its name",
-    137: "the budget forgot what it knew of the cluster when nobody ran",
-    232: "two machines lost their page caches while both were counted on",
+    21: "a follower that was registered again within one life was never in sync again where nothing moved",
+    66: "a log that is damaged in its middle stays offline until somebody gives the machine an empty disk",
+    195: "a blackout, and the last known leader's disk is lost besides: the budget must not allow it",
+    350: "a directory that was being made when its process was killed was taken for damage, and trust was lost",
+    401: "a disk that is about to fail counts as one that has",
+    471: "after a blackout nothing is promised of a compacted topic either",
+    1051: "damage found at the start cost the trust in all that was written later",
+    1327: "a producer that begins anew may be overtaken by what it had under way before",
+    1631: "a follower forgot its producers when the leader deleted all that they had written",
 }
 """A seed that once failed, and what it taught."""
+
+FRESH = 4
 
 
 def check(seed: int) -> None:
@@ -28,6 +36,12 @@ def test_a_run_that_once_failed(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_the_first_seeds(seed: int) -> None:
     check(seed)
+
+
+@pytest.mark.parametrize("number", range(FRESH))
+def test_a_run_that_nobody_has_seen_yet(number: int) -> None:
+    """If this fails, something was found: the message tells the seed."""
+    check(SystemRandom().randrange(10**6, 10**12))

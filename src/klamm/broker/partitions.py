@@ -113,6 +113,8 @@ class Partitions:
         start_offset = high_watermark = 0
         failure: DiskFailed | KafkaError | None = None
         try:
+            if opening is not None and directory not in opening.on_disk and opening.watermarks.get(name, 0) > 0:
+                self._doubt()  # Somebody took it away.
             if opening is None or directory not in opening.on_disk:
                 self.directories.make_way(directory)
                 create = partial(self.directories.create, directory, topic.topic_id)

@@ -173,7 +173,8 @@ class Compaction:
                     copy.append(memoryview(cleaned), batch.next_offset, time_of(read_header(cleaned)))
                 yield len(view)
         copy.finish()
-        self.to_flush = copy.files()
+        # Where an epoch began may be told by nothing but the checkpoint from now on.
+        self.to_flush = [*copy.files(), *log.epochs_to_flush()]
         yield 0
         self._copy = None
         log.replace_segments(old, copy, self._now_ms)

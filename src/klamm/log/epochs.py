@@ -34,6 +34,14 @@ class EpochCache:
         self._starts.append(start_offset)
         self._settle()
 
+    def begin_after(self, end_offset: Offset, epoch: Epoch) -> None:
+        """A batch of this epoch follows on what ended here, perhaps after a gap that compaction left. Where in the gap
+        the epoch began nobody can tell any more: the earliest place is assumed. Else somebody who has records of an
+        older epoch there, which were never committed, would be told to keep them. Who has the right ones gives up what
+        is compacted anyway."""
+        if epoch > self.latest:
+            self.assign(epoch, end_offset)
+
     def end_offset_of(self, epoch: Epoch, log_end_offset: Offset) -> tuple[Epoch, Offset]:
         """The largest epoch at or below this one, and where it ended: the answer to OffsetForLeaderEpoch.
 

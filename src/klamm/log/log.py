@@ -261,11 +261,17 @@ class Log:
         files += self._shelf.snapshots_to_flush()
         if self.segments.active is not None and self.end_offset > self.recovery_point:
             files.append(self.segments.active.log)
-        if self.epochs.changed and self.segments.all:
-            with self._disk():
-                files.append(self._shelf.write_epochs(self.epochs))
+        files += self.epochs_to_flush()
         self._flushes += 1
         return files, self.end_offset
+
+    def epochs_to_flush(self) -> list[File]:
+        """Their checkpoint, if it is not up to date. The log could tell again what it says, unless it is compacted:
+        then there is one on disk at any time, the old one or the new."""
+        if not self.epochs.changed or not self.segments.all:
+            return []
+        with self._disk():
+            return [self._shelf.write_epochs(self.epochs, durable=self._settings.compact)]
 
     def flushed(self, up_to_offset: Offset) -> None:
         up_to_offset = min(up_to_offset, self._flush_cap)
@@ -290,7 +296,7 @@ class Log:
         with self._disk():
             if self.epochs.changed and self.segments.all:
                 # The log can tell again what the checkpoint says: no need to wait until it is on disk.
-                self._shelf.write_epochs(self.epochs)
+                self._shelf.write_epochs(self.epochs, durable=self._settings.compact)
             files, end_offset = self.files_to_flush()
             if files:
                 self._files.flush(files)
@@ -462,11 +468,10 @@ class Log:
                 segment.note_batch(shift + position, batch.next_offset, time_of(batch))
         segment.touched_ms = now.wall_ms
         for position, batch in run:
-            if batch.leader_epoch > self.epochs.latest:
-                self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            self.epochs.begin_after(self.end_offset, batch.leader_epoch)
             if batch.has_producer:
                 note_stored(self.producers, batch, view[position : position + batch.size_bytes], now.wall_ms)
-        self.end_offset = run[-1][1].next_offset
+            self.end_offset = batch.next_offset
 
     def _make_room(self, size: int, next_offset: Offset, max_timestamp: int, now_ms: int) -> None:
         self._check_sound()

@@ -234,8 +234,7 @@ class _Opening:
             for position, batch, view in whole_batches(segment.log, 0, end_offset):
                 self._check_follows(segment, position, batch, end_offset, recovery_point)
                 segment.note_batch(position, batch.next_offset, time_of(batch))
-                if batch.leader_epoch > loaded.epochs.latest:
-                    loaded.epochs.assign(batch.leader_epoch, batch.base_offset)
+                self._begin_epoch(loaded.epochs, batch, end_offset)
                 if batch.has_producer:
                     note_stored(loaded.producers, batch, view, self._now_ms)
                 end_offset, size = batch.next_offset, position + batch.size_bytes
@@ -253,6 +252,15 @@ class _Opening:
         if batch.leader_epoch < self._loaded.epochs.latest:
             raise Damaged(segment.log.path, position, f"{batch} after epoch {self._loaded.epochs.latest}")
 
+    def _begin_epoch(self, epochs: EpochCache, batch: Batch, end_offset: Offset) -> None:
+        """In a gap that compaction left before this batch the checkpoint may know which epochs began, and where. If it
+        does not, this one began with the gap (`EpochCache.begin_after`)."""
+        if batch.leader_epoch > epochs.latest:
+            for epoch, start in self._stored_epochs or () if batch.base_offset > end_offset else ():
+                if epochs.latest < epoch <= batch.leader_epoch and end_offset <= start <= batch.base_offset:
+                    epochs.assign(epoch, start)
+            epochs.begin_after(end_offset, batch.leader_epoch)
+
     def _epochs(self, segments: list[Segment], last: Batch | None) -> EpochCache:
         """The checkpoint's, if they agree with the last batch of these segments and know where the log begins; else
         those of all their batches."""
@@ -268,9 +276,10 @@ class _Opening:
                 return epochs
         epochs = EpochCache()
         for segment in segments:
-            for _, batch in headers(segment.log, 0, segment.base_offset):
-                if batch.leader_epoch > epochs.latest:
-                    epochs.assign(batch.leader_epoch, batch.base_offset)
+            end_offset = segment.base_offset
+            for _, batch in headers(segment.log, 0, end_offset):
+                self._begin_epoch(epochs, batch, end_offset)
+                end_offset = batch.next_offset
         return epochs
 
     def _cut(self, number: int, reason: str, end_offset: Offset) -> None:

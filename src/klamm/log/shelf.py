@@ -66,9 +66,9 @@ class Shelf:
     def drop_snapshots_outside(self, first: Offset, last: Offset) -> None:
         self.drop_snapshots([offset for offset in self.snapshots if not first <= offset <= last])
 
-    def write_epochs(self, epochs: EpochCache) -> File:
+    def write_epochs(self, epochs: EpochCache, *, durable: bool) -> File:
         path = f"{self._directory}/{LEADER_EPOCHS}"
-        self._files.write_whole(path, epochs_text(epochs.entries()), durable=False)
+        self._files.write_whole(path, epochs_text(epochs.entries()), durable=durable)
         epochs.changed = False
         return self._files.file(path)
 

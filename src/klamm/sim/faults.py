@@ -100,14 +100,16 @@ class Nemesis(LastingFaults, OldFiles, Rot):
         self._world.after(TENDED_MS, self._tend)
 
     def _tend(self) -> None:
-        """Logs that are damaged in their middle stay offline until somebody gives the machine an empty disk."""
+        """Logs that are damaged in their middle stay offline until somebody takes them away: others have it all."""
         self._world.after(TENDED_MS, self._tend)
         self.on_tending()
         for machine in list(self._cluster.running):
-            is_broken = any(each.failure is not None and not each.failed_full for each in machine.broker.partitions)
-            if is_broken and self._budget.may_wipe(machine):
+            broken = [each for each in machine.broker.partitions if each.failure is not None and not each.failed_full]
+            if broken and self._budget.may_rot(machine):
                 machine.kill()
-                machine.wipe()
+                for partition in broken:
+                    machine.disk.remove_directory(str(partition.topic_partition))
+                machine.forget()
                 machine.start()
                 return
 

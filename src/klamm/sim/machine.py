@@ -130,6 +130,8 @@ class Machine(Host):
     def boot(self) -> None:
         """The machine is started anew while its process does not run. Nothing is lost, but nobody can tell."""
         assert self.node is None
+        # What it had sent and nobody had taken yet is not sent again.
+        self._network.power_lost(self)
         self._boots += 1
 
     def lose_power(self) -> None:

@@ -82,7 +82,7 @@ def _nothing_was_lost(right: Any) -> Any:
             return UNKNOWN
         try:
             return int(json.loads(self._files.read_whole(FILE_NAME))["brokerEpoch"])
-        except ValueError:
+        except (ValueError, KeyError, TypeError):
             return UNKNOWN
 
     return wrong

@@ -151,10 +151,13 @@ class Network:
             self.close(host, number)
 
     def power_lost(self, host: Host) -> None:
-        """Nobody hears of it."""
+        """Nobody hears of it. What could not get through so far would have been sent again and again: now it is not."""
         for end in host.ends.values():
             end.is_open = False
         host.ends.clear()
+        for end in self._held:
+            if end.host is host:
+                end.held = []
 
     # What becomes of it.
 

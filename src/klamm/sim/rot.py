@@ -33,7 +33,7 @@ class Rot:
         machine.kill()
         machine.forget()
         files = {name for name, inode in machine.disk.names.items() if inode.content and name not in NEVER_ROTS}
-        names = sorted(files - closed_segments(files))
+        names = sorted(files - closed_segments(set(machine.disk.names)))
         if names:
             # Of each kind as often as of others: there are few snapshots, and many logs.
             kind = self._chance.choice(sorted({name.rpartition(".")[2] for name in names}))

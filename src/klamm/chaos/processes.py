@@ -16,6 +16,7 @@ from klamm.local.processes import Process, State, process_of, signal_to, started
 from klamm.local.topology import PlannedNode, planned
 
 FILE = "processes.json"
+CANNOT_START = "klamm broker: cannot start"
 KILL_SECONDS = 10.0
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -103,7 +104,7 @@ class Nodes:
         if not self.log_of(number).exists():
             return []
         lines = self.log_of(number).read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line for line in lines if " ERROR " in line or "Traceback" in line]
+        return [line for line in lines if " ERROR " in line or "Traceback" in line or line.startswith(CANNOT_START)]
 
     def _note_end(self, number: int) -> None:
         child = self._children.get(number)

@@ -1,6 +1,7 @@
 """A broker that was killed on a machine that stayed up has lost nothing, and may say so."""
 
 from klamm.broker.life import FILE_NAME, UNKNOWN, Life
+from klamm.log.files import DiskFull
 from klamm.sim.disk import Disk
 
 
@@ -49,3 +50,15 @@ def test_a_life_that_was_never_told_its_epoch_is_taken_up_by_the_next() -> None:
     assert (again.epoch_before(), again.incarnation_before()) == (18, None)
     Life(disk, "monday").ask(18, b"j" * 16)
     assert Life(disk, "tuesday").incarnation_before() is None
+
+
+def test_a_life_that_could_not_note_its_beginning_is_not_taken_up() -> None:
+    """It has done something since, and the next one must not go on as if it had not."""
+    disk = Disk()
+    life = Life(disk, "monday")
+    life.ask(17, b"i" * 16)
+    disk.failure = lambda call, path: DiskFull("no space left") if call == "write_whole" else None
+    life.begin(18)
+    disk.failure = None
+    again = Life(disk, "monday")
+    assert (again.epoch_before(), again.incarnation_before()) == (UNKNOWN, None)

@@ -487,3 +487,18 @@ def test_a_follower_of_a_compacted_log_keeps_nothing_of_older_epochs_in_its_gaps
         data = bytes(leader.read(follower.end_offset, 10**6, leader.end_offset))
         follower.append_as_follower(memoryview(bytearray(data)), NOW)
     assert follower.end_offset_for_epoch(4) == (4, 2)
+
+
+def test_no_room_for_the_checkpoint_of_epochs_puts_compaction_off() -> None:
+    disk = Disk()
+    log = opened(disk, replace(COMPACT, min_cleanable_dirty_ratio=0))
+    for number in range(30):
+        put(log, (b"k%d" % (number % 3), b"%d" % number))
+    disk.failure = lambda call, path: DiskFull("no space left") if "leader-epoch" in path else None
+    with pytest.raises(DiskFull):
+        compact(disk, log)
+    disk.failure = None
+    assert log.failed is None
+    put(log, (b"k0", b"30"))
+    compact(disk, log)
+    assert table(log) == {b"k0": b"30", b"k1": b"28", b"k2": b"29"}

@@ -11,7 +11,7 @@ from klamm.log.files import DiskFailed, DiskFull
 from klamm.log.log import Log
 from klamm.log.settings import LogSettings
 from klamm.sim.disk import Disk
-from tests.log.making import NOW, SMALL, batch_of, opened, values_of
+from tests.log.making import DIRECTORY, NOW, SMALL, batch_of, opened, values_of
 
 
 def test_a_full_disk_refuses_the_append_and_the_log_goes_on_when_there_is_room() -> None:
@@ -83,6 +83,32 @@ def test_what_comes_after_a_batch_without_room_waits_for_it(known: bool, fails: 
     with pytest.raises(KafkaError) as refused:
         log.append_as_leader(batch_of(b"?", producer=(7, 0, first + 9)), 0, NOW)
     assert refused.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "that is over"
+
+
+def test_a_new_log_remembers_what_it_had_no_directory_for() -> None:
+    disk = Disk()
+    log = Log.new(DIRECTORY, disk, SMALL, lambda: disk.make_directory(DIRECTORY))
+    disk.failure = lambda call, path: DiskFull(path)
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch_of(b"a", producer=(7, 0, 0)), 0, NOW)
+    disk.failure = None
+    log = log.reopened(NOW)
+    with pytest.raises(KafkaError) as refused:
+        log.append_as_leader(batch_of(b"b", producer=(7, 0, 1)), 0, NOW)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    for number in range(2):
+        log.append_as_leader(batch_of(b"%d" % number, producer=(7, 0, number)), 0, NOW)
+
+
+def test_a_log_that_begins_anew_knows_nothing_of_what_it_refused() -> None:
+    disk = Disk()
+    log = opened(disk)
+    log.append_as_leader(batch_of(b"a", producer=(7, 0, 4)), 0, NOW)
+    disk.fail_once("append")
+    with pytest.raises(DiskFull):
+        log.append_as_leader(batch_of(b"b", producer=(7, 0, 5)), 0, NOW)
+    log.truncate_fully_and_start_at(500)
+    assert log.append_as_leader(batch_of(b"z", producer=(7, 0, 100)), 3, NOW).base_offset == 500
 
 
 def test_an_index_that_finds_no_room_waits_and_the_append_stands() -> None:

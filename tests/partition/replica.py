@@ -28,10 +28,12 @@ def batch_of(*values: bytes, epoch: int = 0, offset: int = 0) -> bytearray:
 class Replica:
     """Replicas are 0, 1 and 2 unless told otherwise; all brokers are active, each with the epoch 10 + its id."""
 
-    def __init__(self, me: int = 0, *, min_in_sync: int = 1, index: int = 0, flush: bool = False) -> None:
+    def __init__(
+        self, me: int = 0, *, min_in_sync: int = 1, index: int = 0, flush: bool = False, log: Log | None = None
+    ) -> None:
         settings = LogSettings(flush_messages=1) if flush else LogSettings()
         self.disk = Disk()
-        log = Log.open(f"t-{index}", self.disk, settings, BEGINNING, clean=True, recovery_point=0)
+        log = log or Log.open(f"t-{index}", self.disk, settings, BEGINNING, clean=True, recovery_point=0)
         self.looked_at: list[Partition] = []
         self.grown: list[Partition] = []
         self.surroundings = Surroundings(self.looked_at.append)

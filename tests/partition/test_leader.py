@@ -4,6 +4,7 @@ import pytest
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Offset
+from klamm.log.log import Log
 from klamm.metadata.image import PartitionState
 from klamm.partition.isr import IsrOutcome, IsrWish
 from klamm.partition.partition import ALL
@@ -288,3 +289,27 @@ def test_a_leader_whose_log_comes_back_still_knows_its_epoch() -> None:
     replica.leads(epoch=2, partition_epoch=2)
     replica.partition.revive(BEGINNING)
     assert replica.partition.log.end_offset_for_epoch(1) == (0, 1)
+
+
+@pytest.mark.parametrize("was_opened", [True, False])
+def test_who_joins_has_all_that_the_leader_found_when_its_disk_had_room_again(was_opened: bool) -> None:
+    """It was elected though its log could not be opened, and that seemed to end at 0."""
+    first = Replica(min_in_sync=2)
+    first.leads()
+    for _ in range(10):
+        first.writes(b"committed")
+    log = first.partition.log
+    if not was_opened:
+        log = Log.unopened(log.directory, first.disk, log.settings, 0)
+    second = Replica(min_in_sync=2, log=log)
+    if not was_opened:
+        second.partition.fail("no space left", full=True)
+    second.leads(epoch=7, partition_epoch=3, isr=(0,))
+    if not was_opened:
+        second.partition.revive(BEGINNING)
+        second.settle()
+    second.is_fetched(1, 5)
+    assert second.partition.isr_wish(later(0)) is None
+    second.is_fetched(1, 10)
+    wish = second.partition.isr_wish(later(0))
+    assert wish is not None and wish.members == (0, 1)

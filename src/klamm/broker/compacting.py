@@ -60,9 +60,11 @@ class Compacting:
                     compaction.abandon()
                     return
         except (DiskFailed, KafkaError) as error:
-            # The log is as it was. It is tried again next time, and the error will be there for people to see.
+            # Mostly the log is as it was. It is tried again next time, and the error will be there for people to see.
             if compaction is not None:
                 compaction.abandon()
+            if partition.log.failed is not None and isinstance(error, DiskFailed):
+                self._broker.disk_failed(partition, error)
             self._tell(CompactionFailed(str(name), str(error)))
             return
         clean_to[name] = compaction.clean_to

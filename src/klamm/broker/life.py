@@ -57,24 +57,31 @@ class Life:
         self._note(epoch_before, incarnation)
 
     def begin(self, epoch: int) -> None:
-        """It is."""
-        self._note(epoch, b"")
+        """It is. From now on it does something: a note that it only asked must not stay."""
+        if not self._note(epoch, b""):
+            self._forget()
 
-    def _note(self, epoch: int, incarnation: Uuid) -> None:
-        if self._boot_id is not None:
-            text = json.dumps({"brokerEpoch": epoch, "bootId": self._boot_id, "incarnation": incarnation.hex()})
-            with contextlib.suppress(DiskFailed):
-                self._files.write_whole(FILE_NAME, text.encode(), durable=False)
+    def _note(self, epoch: int, incarnation: Uuid) -> bool:
+        if self._boot_id is None:
+            return False
+        text = json.dumps({"brokerEpoch": epoch, "bootId": self._boot_id, "incarnation": incarnation.hex()})
+        try:
+            self._files.write_whole(FILE_NAME, text.encode(), durable=False)
+        except DiskFailed:
+            return False
+        return True
+
+    def _forget(self) -> None:
+        with contextlib.suppress(DiskFailed):
+            self._files.remove(FILE_NAME)
 
     def doubt(self) -> None:
         """Something is missing, and is about to be covered up. Until `begin` is called nothing is claimed."""
         self.is_doubted = True
-        with contextlib.suppress(DiskFailed):
-            self._files.remove(FILE_NAME)
+        self._forget()
 
     def distrust(self) -> None:
         """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
         if this process is killed before the machine is started again: two faults at once.)"""
         self._boot_id = None
-        with contextlib.suppress(DiskFailed):
-            self._files.remove(FILE_NAME)
+        self._forget()

@@ -32,6 +32,8 @@ class _Opening(NamedTuple):
     recovery_points: Mapping[TopicPartition, Offset]
     start_offsets: Mapping[TopicPartition, Offset]
     watermarks: Mapping[TopicPartition, Offset]
+    found: set[str]
+    """What was there, be it ours or not."""
     on_disk: set[str]
 
 
@@ -92,6 +94,7 @@ class Partitions:
             recovery_points,
             self.checkpointed(checkpoint.LOG_START_OFFSETS),
             self.checkpointed(checkpoint.HIGH_WATERMARKS),
+            set(self._files.listing("")),
             self.directories.belonging_to(image, self._me, lambda name: clean or recovery_points.get(name, 0) > 0),
         )
         opened = 0
@@ -113,7 +116,7 @@ class Partitions:
         start_offset = high_watermark = 0
         failure: DiskFailed | KafkaError | None = None
         try:
-            if opening is not None and directory not in opening.on_disk and opening.watermarks.get(name, 0) > 0:
+            if opening is not None and directory not in opening.found and opening.watermarks.get(name, 0) > 0:
                 self._doubt()  # Somebody took it away.
             if opening is None or directory not in opening.on_disk:
                 self.directories.make_way(directory)

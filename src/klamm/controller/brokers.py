@@ -1,9 +1,9 @@
 """Brokers come, are counted on once they have caught up, and go.
 
-A broker registers with an incarnation, new each time its process starts, and gets an epoch: whatever it says later
-carries that epoch, so that what an earlier life sent cannot be taken for the present. It is fenced until a heartbeat
-shows that its image holds its own registration. From then on it is active: it may lead and be in sync. It is fenced
-again when its session runs out, when its death is evident, or when it asks for it.
+A broker registers with an incarnation, new with each of its lives, and gets an epoch: whatever it says later carries
+that epoch, so that what an earlier life sent cannot be taken for the present. It is fenced until a heartbeat shows that
+its image holds its own registration. From then on it is active: it may lead and be in sync. It is fenced again when its
+session runs out, when its death is evident, or when it asks for it.
 
     fenced    heartbeat, caught up                 active
     active    session over, dead, wants fence      fenced, its partitions handed over

@@ -4,7 +4,7 @@ Epochs and their start offsets both grow. An epoch ends where the next one begin
 is how a follower learns where its history parts from the leader's, and it truncates there (KIP-101, KIP-279).
 
 The file `leader-epoch-checkpoint` is written when the log is flushed. It may be lost or stale: the batches carry their
-epochs, and recovery reads them again.
+epochs, and recovery reads them again. Of a log that is compacted only the file knows all of it, and is kept on disk.
 """
 
 from bisect import bisect_right

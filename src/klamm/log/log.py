@@ -178,6 +178,7 @@ class Log:
         if not found:
             return None
         if found[0][1].base_offset < self.end_offset:
+            # (If there is no room then, it begins before it ends, and is told to start over by the next fetch.)
             self._begin_at(found[0][1].base_offset)
         run: list[tuple[int, Batch]] = []
         for position, batch in found:
@@ -270,7 +271,7 @@ class Log:
         then there is one on disk at any time, the old one or the new."""
         if not self.epochs.changed or not self.segments.all:
             return []
-        with self._disk():
+        with self._disk_or_no_room():
             return [self._shelf.write_epochs(self.epochs, durable=self._settings.compact)]
 
     def flushed(self, up_to_offset: Offset) -> None:
@@ -295,7 +296,7 @@ class Log:
         self._abandon_compaction()
         with self._disk():
             if self.epochs.changed and self.segments.all:
-                # The log can tell again what the checkpoint says: no need to wait until it is on disk.
+                # Most logs can tell again what the checkpoint says: no need to wait until it is on disk.
                 self._shelf.write_epochs(self.epochs, durable=self._settings.compact)
             files, end_offset = self.files_to_flush()
             if files:
@@ -318,19 +319,20 @@ class Log:
         """The same log, recovered from what is on disk, in the place of this one, which has failed."""
         assert self.failed is not None
         if self._make_directory is not None:
-            return Log.new(self.directory, self._files, self._settings, self._make_directory)
-        self._abandon_compaction()
-        self.close()
-        log = Log.open(
-            self.directory,
-            self._files,
-            self._settings,
-            now,
-            clean=False,
-            recovery_point=self.recovery_point,
-            start_offset=self.start_offset,
-            tell=tell,
-        )
+            log = Log.new(self.directory, self._files, self._settings, self._make_directory)
+        else:
+            self._abandon_compaction()
+            self.close()
+            log = Log.open(
+                self.directory,
+                self._files,
+                self._settings,
+                now,
+                clean=False,
+                recovery_point=self.recovery_point,
+                start_offset=self.start_offset,
+                tell=tell,
+            )
         log.producers.remember_refused(self.producers)
         return log
 
@@ -440,8 +442,13 @@ class Log:
         segment = self.segments.active
         assert segment is not None
         stamp(view, base_offset, leader_epoch)
-        with self._disk_or_no_room():
+        try:
             segment.append(view, next_offset, max_timestamp)
+        except DiskFull:
+            raise  # See `_disk_or_no_room`, which would be felt here.
+        except DiskFailed as error:
+            self.fail(str(error))
+            raise
         self.end_offset = next_offset
         if leader_epoch != self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)

@@ -89,14 +89,14 @@ class ProducerStates:
 
     def _judge_after_refusal(self, batch: Batch) -> Remembered | None:
         epoch, sequence = self._refused[batch.producer_id]
-        comes_later = batch.producer_epoch == epoch and batch.base_sequence != sequence
+        is_another = batch.producer_epoch == epoch and batch.base_sequence != sequence
         try:
             found = self._judge(batch)
         except KafkaError as error:
-            if comes_later and error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            if is_another and error.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
                 raise _no_room_before(batch, sequence) from error
             raise
-        if found is None and comes_later:
+        if found is None and is_another:
             # Of a producer that is unknown here any sequence would be taken for its first.
             raise _no_room_before(batch, sequence)
         return found
@@ -188,6 +188,7 @@ class ProducerStates:
 
     def clear(self) -> None:
         self._states.clear()
+        self._refused.clear()
 
     def __len__(self) -> int:
         return len(self._states)

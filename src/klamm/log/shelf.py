@@ -1,7 +1,8 @@
 """What else lies in a log's directory: snapshots of its producers, its epoch checkpoint, and files that are deleted.
 
 A deleted file is renamed at once and removed `file.delete.delay.ms` later, as Kafka does it. Snapshots and checkpoint
-are written without waiting for the disk and flushed together with the log, which can tell again what they say.
+are written without waiting for the disk and flushed together with the log, which can tell again what they say; the
+checkpoint of a compacted log is waited for.
 """
 
 from klamm.ids import Offset

@@ -1,6 +1,6 @@
 """This broker's place in the cluster: registered, caught up, counted on, and in the end let go.
 
-A broker registers with the controller under a new incarnation and gets an epoch. While it is fenced it leads nothing
+A broker registers with the controller under an incarnation and gets an epoch. While it is fenced it leads nothing
 and is in nobody's in-sync set; heartbeats tell the controller how far its metadata is, and when that holds its own
 registration and its logs are open, it is counted on. From then on heartbeats say that it is alive. A broker that wants
 to stop says so, goes on until the controller has given its partitions to others, and stops then.
@@ -195,7 +195,10 @@ class Membership:
         else:
             self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)
             self._due_ms = now.monotonic_ms + (RETRY_MS if self._wants_to_stop else self._interval_ms)
-            if answer.is_fenced:
+            if not self.is_registered:
+                # Meanwhile something was found missing, and that should be said at once.
+                self._due_ms = now.monotonic_ms
+            elif answer.is_fenced:
                 self.followed(now)
             elif not self.is_serving:
                 self.is_serving = True

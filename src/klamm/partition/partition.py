@@ -471,11 +471,14 @@ class Partition:
         if self.followers_hear and self.log.end_offset < before:
             # Followers may have what is missing here, and the same offsets must not be given twice in one epoch.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"records from {self.log.end_offset} to {before} are gone")
+        if self.leading is not None and self.log.end_offset > before:
+            # It could not even be opened when we were elected. Followers have to catch up with all of it to join.
+            self.leading.epoch_start = self.log.end_offset
         if self.leading is not None and self.log.epochs.latest < self.leading.epoch:
             # Nothing was written in it yet, so the disk knows nothing of it. But followers are judged by it: of a later
             # epoch than our last they would be told nothing at all.
             self.log.epochs.assign(self.leading.epoch, self.log.end_offset)
-        self.high_watermark = min(self.high_watermark, self.log.end_offset)
+        self.high_watermark = max(self.log.start_offset, min(self.high_watermark, self.log.end_offset))
         self.failure = None
         self.failure_told = False
         self.failed_full = False

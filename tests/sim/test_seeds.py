@@ -19,6 +19,7 @@ PINNED = {
     471: "after a blackout nothing is promised of a compacted topic either",
     1051: "damage found at the start cost the trust in all that was written later",
     1327: "a producer that begins anew may be overtaken by what it had under way before",
+    1852: "a leader waited for metadata that a deposed controller had promised, and its in-sync replicas froze",
     1631: "a follower forgot its producers when the leader deleted all that they had written",
 }
 """A seed that once failed, and what it taught."""

@@ -49,18 +49,6 @@ class IsrOutcome:
 NOT_DONE = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED})
 """The wish was not granted, now or later, and what the leader knows is true."""
 
-METADATA_WILL_TELL = frozenset(
-    {
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.INVALID_UPDATE_VERSION,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.NEW_LEADER_ELECTED,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""The leader is behind the metadata. The wish stays pending until that has come, for it may have been granted."""
-
 
 def is_eligible(follower: Progress, active: Mapping[BrokerId, int]) -> bool:
     """Whether the controller could count on it: it is active, in the very life that we heard it in."""

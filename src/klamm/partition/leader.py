@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from klamm.errors import ErrorCode
 from klamm.ids import BrokerId, Epoch, Offset, TopicPartition, Uuid
-from klamm.partition.isr import METADATA_WILL_TELL, NOT_DONE, IsrWish, is_eligible, wished
+from klamm.partition.isr import NOT_DONE, IsrWish, is_eligible, wished
 from klamm.partition.progress import NO_BROKER_EPOCH, Progress
 from klamm.partition.surroundings import Surroundings
 from klamm.partition.watermark import committed_offset
@@ -131,11 +131,13 @@ class Leader:
         self._commit(isr, now_ms)
 
     def refused(self, error: ErrorCode) -> None:
-        """Not granted, or nobody knows."""
+        """Not granted, or nobody knows. If the controller is ahead of us the metadata will tell, and until then the
+        wish is pending, for it may be what was granted. It is asked all the same, as it was: what that controller had
+        decided may never be committed, and then nothing would ever come."""
         if error in NOT_DONE:
             self.pending = None
             self._recount()
-        elif error not in METADATA_WILL_TELL:
+        else:
             self._is_asked = False
 
     def unanswered(self) -> None:

@@ -88,6 +88,9 @@ EXPECTED = (
     "disk replaced",
     "could not start",
     "held back by a cut link",
+    "read from a follower",
+    "records taken by retention",
+    "compacted before it was read",
 )
 
 

@@ -4,14 +4,13 @@ A mutation replaces one function by one that is wrong in the way somebody's was.
 checker or a workload is missing. The numbers are those of the table of known bugs in docs/proof.md.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from klamm.broker.life import FILE_NAME, UNKNOWN, Life
+from klamm.broker.life import Life
 from klamm.controller import leadership
 from klamm.errors import KafkaError
 from klamm.handlers import fetch_by_follower
@@ -77,13 +76,9 @@ def _any_epoch(right: Any) -> Any:
 
 
 def _nothing_was_lost(right: Any) -> Any:
-    def wrong(self: Life) -> int:
-        if not self._files.exists(FILE_NAME):
-            return UNKNOWN
-        try:
-            return int(json.loads(self._files.read_whole(FILE_NAME))["brokerEpoch"])
-        except (ValueError, KeyError, TypeError):
-            return UNKNOWN
+    def wrong(self: Life, files: Any, boot_id: Any) -> None:
+        right(self, files, "never started anew")
+        self.doubt = lambda: None  # type: ignore[method-assign]
 
     return wrong
 
@@ -143,7 +138,7 @@ MUTATIONS = (
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
     Mutation("3", "a follower is not told where it parted", fetch_by_follower, "_parted", _never_parted),
     Mutation("4", "no leader epoch is fenced", Partition, "check_epoch", _any_epoch),
-    Mutation("5", "a machine that lost its power says it lost nothing", Life, "epoch_before", _nothing_was_lost),
+    Mutation("5", "a machine that lost its power says it lost nothing", Life, "__init__", _nothing_was_lost),
     Mutation("10", "a retry is not recognised", ProducerStates, "judge", _no_memory_of_batches),
     Mutation("16", "acknowledged before it is on disk", Partition, "configure", _does_not_wait_for_the_disk),
     Mutation("17", "a damaged log is taken for a shorter one", Membership, "admit_loss", _says_nothing),

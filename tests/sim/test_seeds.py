@@ -20,6 +20,7 @@ PINNED = {
     471: "after a blackout nothing is promised of a compacted topic either",
     1051: "damage found at the start cost the trust in all that was written later",
     1327: "a producer that begins anew may be overtaken by what it had under way before",
+    700286: "an earlier topic of the same name, of which a checkpoint still told, was taken for damage",
     1852: "a leader waited for metadata that a deposed controller had promised, and its in-sync replicas froze",
     1631: "a follower forgot its producers when the leader deleted all that they had written",
 }

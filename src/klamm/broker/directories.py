@@ -42,18 +42,14 @@ class Directories:
             if entry.endswith((DELETED, STRAY)):
                 self._doomed.append(entry)
             elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
-                topic = image.topics.get(topic_name)
                 state = image.partition(topic_name, int(number))
+                held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
                 found = self._topic_id_of(entry)
-                is_held = topic is not None and state is not None and me in state.replicas
-                if is_held and (
-                    is_flushed(TopicPartition(topic_name, int(number)))
-                    if found is None
-                    else found == image.topics[topic_name].topic_id
-                ):
+                is_nameless_but_flushed = found is None and is_flushed(TopicPartition(topic_name, int(number)))
+                if held is not None and (found == held or is_nameless_but_flushed):
                     kept.add(entry)
                 else:
-                    if is_held and self._was_ours(entry, found, image.topics[topic_name].topic_id):
+                    if held is not None and self._was_ours(entry, found, held):
                         self._doubt()
                     self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
                     self.set_aside(entry, found or ZERO_UUID, STRAY)

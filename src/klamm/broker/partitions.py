@@ -32,8 +32,6 @@ class _Opening(NamedTuple):
     recovery_points: Mapping[TopicPartition, Offset]
     start_offsets: Mapping[TopicPartition, Offset]
     watermarks: Mapping[TopicPartition, Offset]
-    found: set[str]
-    """What was there, be it ours or not."""
     on_disk: set[str]
 
 
@@ -94,7 +92,6 @@ class Partitions:
             recovery_points,
             self.checkpointed(checkpoint.LOG_START_OFFSETS),
             self.checkpointed(checkpoint.HIGH_WATERMARKS),
-            set(self._files.listing("")),
             self.directories.belonging_to(image, self._me, lambda name: clean or recovery_points.get(name, 0) > 0),
         )
         opened = 0
@@ -116,8 +113,6 @@ class Partitions:
         start_offset = high_watermark = 0
         failure: DiskFailed | KafkaError | None = None
         try:
-            if opening is not None and directory not in opening.found and opening.watermarks.get(name, 0) > 0:
-                self._doubt()  # Somebody took it away.
             if opening is None or directory not in opening.on_disk:
                 self.directories.make_way(directory)
                 create = partial(self.directories.create, directory, topic.topic_id)
@@ -136,8 +131,6 @@ class Partitions:
                     tell=self._tell,
                     on_damage=self._doubt,
                 )
-                if log.end_offset < high_watermark:
-                    self._doubt()
         except (DiskFailed, KafkaError) as error:
             failure = error
             if not isinstance(error, DiskFull):

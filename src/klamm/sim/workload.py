@@ -10,7 +10,7 @@ from typing import Any
 from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.fencing import Impostor
 from klamm.sim.clients.admin import Admin
-from klamm.sim.clients.client import Client
+from klamm.sim.clients.client import Client, Desk
 from klamm.sim.clients.consumer import Consumer, ConsumerSettings
 from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
@@ -44,10 +44,10 @@ class Workload:
         self.done: Counter[str] = Counter()
         """Operations that were said to have been done."""
         self.is_operating = True
-        self.admin = Admin(world, cluster.network, "admin", self._port(), cluster.addresses)
+        self.admin = Admin(self._desk("admin"))
         self.producers = [self._producer(number) for number in range(plan.producers)]
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
-        self.impostor = Impostor(world, cluster.network, "impostor", self._port(), cluster.addresses)
+        self.impostor = Impostor(self._desk("impostor"))
         self._voters = VoterChanges(cluster, self.admin, world.chance("voters"))
         self._partitions = {topic.name: topic.partitions for topic in self._topics}
 
@@ -76,15 +76,13 @@ class Workload:
     def reader(self) -> Consumer:
         """One more, who reads everything from the beginning."""
         settings = ConsumerSettings(tuple(topic.name for topic in self._topics), version=13, has_session=True)
-        reader = Consumer(
-            self._world, self._cluster.network, "reader", self._port(), self._cluster.addresses, settings, self._history
-        )
+        reader = Consumer(self._desk("reader"), settings, self._history)
         reader.begin()
         return reader
 
-    def _port(self) -> int:
+    def _desk(self, name: str) -> Desk:
         self._ports += 1
-        return self._ports
+        return Desk(self._world, self._cluster.network, name, self._ports, self._cluster.addresses)
 
     def _producer(self, number: int) -> Producer:
         is_idempotent = self._chance.random() < 0.6
@@ -98,10 +96,7 @@ class Workload:
             version=version,
             pause_ms=self._chance.choice((15.0, 40.0, 100.0)),
         )
-        name = f"producer-{number}"
-        return Producer(
-            self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history
-        )
+        return Producer(self._desk(f"producer-{number}"), settings, self._history)
 
     def _consumer(self, number: int) -> Consumer:
         version = self._chance.choice(CONSUMER_VERSIONS)
@@ -109,10 +104,7 @@ class Workload:
         has_session = version >= 7 and self._chance.random() < 0.7
         rack = self._world.chance(f"rack of consumer-{number}").choice(("", *rack_names(self._plan.racks)))
         settings = ConsumerSettings(names, version=version, has_session=has_session, rack=rack)
-        name = f"consumer-{number}"
-        return Consumer(
-            self._world, self._cluster.network, name, self._port(), self._cluster.addresses, settings, self._history
-        )
+        return Consumer(self._desk(f"consumer-{number}"), settings, self._history)
 
     def _names(self, version: int) -> tuple[str, ...]:
         """What a client that speaks this version of Fetch or Produce uses."""

@@ -6,7 +6,7 @@ that waited in vain closes the connection, as real ones do: what comes late is n
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from klamm.ids import NO_BROKER, BrokerId, Epoch, Uuid
 from klamm.node.events import Closed, Event, Opened, Received, Refused
@@ -37,15 +37,25 @@ class KnownTopic:
     partitions: dict[int, Lead] = field(default_factory=dict)
 
 
+class Desk(NamedTuple):
+    """Where a client is, and which brokers it knows of."""
+
+    world: World
+    network: Network
+    name: str
+    port: int
+    brokers: dict[BrokerId, int]
+
+
 class Client(Host):
-    def __init__(self, world: World, network: Network, name: str, port: int, brokers: dict[BrokerId, int]) -> None:
-        super().__init__(name, port)
-        self.world = world
-        self.chance = world.chance(name)
-        self.brokers = brokers
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk.name, desk.port)
+        self.world = desk.world
+        self.chance = desk.world.chance(desk.name)
+        self.brokers = desk.brokers
         self.topics: dict[str, KnownTopic] = {}
         self.has_ended = False
-        self._network = network
+        self._network = desk.network
         self._connections: dict[BrokerId, ClientConnection] = {}
         self._brokers_of: dict[int, BrokerId] = {}
         self._next_number = 0

@@ -12,10 +12,8 @@ from klamm.errors import ErrorCode
 from klamm.ids import NO_BROKER, BrokerId, Epoch, Offset, Uuid
 from klamm.records.batch import batches
 from klamm.records.record import records_of
-from klamm.sim.clients.client import Client
+from klamm.sim.clients.client import Client, Desk
 from klamm.sim.clients.history import History
-from klamm.sim.network import Network
-from klamm.sim.world import World
 from klamm.wire.apis import FETCH, LIST_OFFSETS
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from klamm.wire.messages.list_offsets import (
@@ -79,17 +77,8 @@ class Talk:
 
 
 class Consumer(Client):
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        name: str,
-        port: int,
-        brokers: dict[BrokerId, int],
-        settings: ConsumerSettings,
-        history: History,
-    ) -> None:
-        super().__init__(world, network, name, port, brokers)
+    def __init__(self, desk: Desk, settings: ConsumerSettings, history: History) -> None:
+        super().__init__(desk)
         self.settings = settings
         self.records = 0
         self.sent_on = 0

@@ -12,12 +12,10 @@ from functools import partial
 from klamm.errors import ErrorCode
 from klamm.ids import NO_BROKER, BrokerId, Uuid
 from klamm.records.builder import BatchBuilder
-from klamm.sim.clients.client import Client
+from klamm.sim.clients.client import Client, Desk
 from klamm.sim.clients.history import Fate, History, Written
 from klamm.sim.machine import WALL_MS
-from klamm.sim.network import Network
 from klamm.sim.topics import WITH_KEYS
-from klamm.sim.world import World
 from klamm.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from klamm.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from klamm.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -70,17 +68,8 @@ class Lane:
 
 
 class Producer(Client):
-    def __init__(
-        self,
-        world: World,
-        network: Network,
-        name: str,
-        port: int,
-        brokers: dict[BrokerId, int],
-        settings: ProducerSettings,
-        history: History,
-    ) -> None:
-        super().__init__(world, network, name, port, brokers)
+    def __init__(self, desk: Desk, settings: ProducerSettings, history: History) -> None:
+        super().__init__(desk)
         self.settings = settings
         self.is_writing = True
         self.acknowledged = 0
@@ -92,7 +81,7 @@ class Producer(Client):
         """How often it began anew; answers to an earlier generation are not ours any more."""
         self._is_beginning = False
         self._counts = 0
-        self._keys = world.chance(f"keys of {name}")
+        self._keys = desk.world.chance(f"keys of {desk.name}")
 
     def begin(self) -> None:
         self.refresh(list(self.settings.topics), self._began)

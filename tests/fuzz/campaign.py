@@ -67,7 +67,7 @@ class Campaign:
         self._seed = seed
         self._report = report
         self._node = KlammNode(home)
-        self._corpus = Corpus(Random(seed))
+        self._corpus = Corpus(Random(seed), now_ms=time.time_ns() // 1_000_000)
         self._most_partitions = 0
 
     def run(self, frames: int, seconds: float) -> Result:

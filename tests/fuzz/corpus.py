@@ -4,7 +4,6 @@ A request that names topics, partitions, sessions and settings that exist gets p
 mutated, it reaches what random bytes never would. One value in eight is wild all the same.
 """
 
-import time
 from collections import deque
 from collections.abc import Callable
 from random import Random
@@ -27,6 +26,8 @@ LONGEST_BYTES = 4_000
 
 WILD = 0.12
 SIZE_OF_THE_STOCK = 1_500
+SOME_DAY_MS = 1_790_000_000_000
+"""Where nobody says what time it is, so that a seed draws the same bytes every day."""
 
 COMING_AND_GOING = tuple(f"new-{number}" for number in range(8))
 STRANGE_NAMES = ("", ".", "..", "a" * 249, "a" * 250, "__cluster_metadata", "new_0", "new.0", "x\ny", "0")
@@ -71,8 +72,9 @@ class Frame(NamedTuple):
 class Corpus:
     """A stock of requests that is drawn once and renewed as it is used."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, now_ms: int = SOME_DAY_MS) -> None:
         self._chance = chance
+        self._now_ms = now_ms
         self.topic_ids: list[bytes] = [bytes(16)]
         self.sessions: deque[int] = deque([0], maxlen=20)
         """Fetch sessions that were opened lately; whoever reads the answers may add some."""
@@ -166,7 +168,7 @@ class Corpus:
             producer_epoch=-1 if producer < 0 else chance.choice((0, 0, 1)),
             base_sequence=-1 if producer < 0 else chance.choice((0, 0, 1, 2, 5, 2**31 - 1)),
         )
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._now_ms
         for _ in range(chance.choice((1, 1, 2, 3, 10))):
             headers = [("h", b"x"), ("", None)][: chance.randrange(3)]
             key = chance.choice((None, b"k", chance.randbytes(4)))

@@ -1,0 +1,97 @@
+"""What both kinds of group have in common, and what they share with the shard they live in."""
+
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple, Protocol
+
+from klamm.coordinator.records import GroupRecord
+from klamm.coordinator.settings import GroupSettings
+from klamm.coordinator.timers import Timers
+from klamm.coordinator.wishes import (
+    BeatWish,
+    CommitWish,
+    JoinWish,
+    LeaveWish,
+    ListedGroup,
+    OffsetsWish,
+    SyncWish,
+    Ticket,
+    Verdict,
+)
+from klamm.ids import Now
+from klamm.metadata.image import EMPTY, Image
+
+CLASSIC, CONSUMER = "classic", "consumer"
+CONSUMER_PROTOCOL_TYPE = "consumer"
+"""What members of a classic group say who assign the partitions of topics."""
+
+
+class TimerName(NamedTuple):
+    """`kind` belongs to the kind of group; `member_id` is empty where the whole group is meant."""
+
+    kind: str
+    group_id: str
+    member_id: str = ""
+
+
+class Surroundings:
+    """What the groups of one shard share."""
+
+    __slots__ = ("image", "random", "settings", "timers")
+
+    def __init__(self, settings: GroupSettings, random: Random, image: Image = EMPTY) -> None:
+        self.settings = settings
+        self.random = random
+        self.image = image
+        self.timers: Timers[TimerName] = Timers()
+
+
+class Group(Protocol):
+    """A group of either kind. Members of the classic protocol may be in both."""
+
+    group_id: str
+    kind: str
+
+    def join(self, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict: ...
+    def sync(self, wish: SyncWish, ticket: Ticket, now: Now) -> Verdict: ...
+    def beat(self, wish: BeatWish, ticket: Ticket, now: Now) -> Verdict: ...
+    def leave(self, wish: LeaveWish, ticket: Ticket, now: Now) -> Verdict: ...
+
+    def rang(self, timer: TimerName, now: Now) -> Verdict:
+        """A timer of this group is due."""
+        ...
+
+    def begin(self, now: Now) -> None:
+        """The log has been replayed to its end, and this is the coordinator now: every member has its time again."""
+        ...
+
+    def check_commit(self, wish: CommitWish, now: Now) -> None:
+        """Raise what the client has to hear if it may not commit offsets; else note that it is alive."""
+        ...
+
+    def check_reading(self, wish: OffsetsWish) -> None:
+        """Raise what the client has to hear if it may not know the offsets."""
+        ...
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads this topic, whose offsets are therefore not to be deleted."""
+        ...
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    @property
+    def empty_since_ms(self) -> int | None:
+        """Wall time from which on its offsets grow old all at once; None: each grows old by itself since its commit
+        (a group that never had members), or none does (one that has some)."""
+        ...
+
+    def tombstones(self) -> list[GroupRecord]:
+        """What makes the group be gone, apart from its offsets."""
+        ...
+
+    def everybody(self, reply: Callable[[], object]) -> Verdict:
+        """Everybody who waits for something hears this instead: the shard goes elsewhere."""
+        ...
+
+    def listed(self) -> ListedGroup: ...

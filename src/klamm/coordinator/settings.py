@@ -40,7 +40,7 @@ class GroupSettings:
             consumer_session_ms=config.integer("group.consumer.session.timeout.ms"),
             consumer_max_size=config.integer("group.consumer.max.size"),
             assignors=tuple(config.strings("group.consumer.assignors")),
-            migrations=MIGRATIONS[config.text("group.consumer.migration.policy").upper()],
+            migrations=MIGRATIONS[(config.text("group.consumer.migration.policy") or "DISABLED").upper()],
             assignment_interval_ms=config.integer("group.consumer.assignment.interval.ms"),
             regex_refresh_ms=config.integer("group.consumer.regex.refresh.interval.ms"),
             offsets_retention_ms=config.integer("offsets.retention.minutes") * 60_000,

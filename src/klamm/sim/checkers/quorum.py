@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 from zlib import crc32
 
-from klamm.ids import BrokerId, Epoch, Offset
+from klamm.ids import ZERO_UUID, BrokerId, Epoch, Offset
+from klamm.quorum.voters import Voters
 from klamm.records.batch import batches
 from klamm.sim.cluster import Cluster
 from klamm.sim.machine import Machine
@@ -62,7 +63,8 @@ class QuorumChecker:
         self._compare(machine, max(before, raft.log.start_offset), now)
 
     def _a_majority_has(self, offset: Offset, leader: Machine) -> None:
-        """Of those who voted when it was committed. One more change may be in the log since."""
+        """Of those who voted when it was committed. One more change may be in the log since. A voter whose disk was
+        replaced after it acknowledged counts: under its new disk it is no voter, so the old one cannot be outvoted."""
         journal = leader.broker.quorum._journal
         sets = (journal.voters.latest, journal.voters.as_of(offset))
         have = [
@@ -70,6 +72,7 @@ class QuorumChecker:
             for node_id in sorted({*sets[0], *sets[1]})
             if (machine := self._cluster.machines[node_id]).node is None
             or machine.broker.quorum.log.end_offset >= offset
+            or _is_another_disk(machine, sets[0])
         ]
         if all(2 * len(set(have) & set(voters)) <= len(voters) for voters in sets):
             broken("I5", f"{leader.name} calls {offset} committed, which only {have} of {list(sets[0])} may have")
@@ -102,3 +105,10 @@ class QuorumChecker:
             other, known = by_offset.setdefault(image.offset, (machine, image))
             if known != image:
                 broken("I10", f"{machine.name} and {other.name} know different clusters at {image.offset}")
+
+
+def _is_another_disk(machine: Machine, voters: Voters) -> bool:
+    """Whether the voter that is counted is a disk this machine no longer has."""
+    counted = voters.get(machine.node_id)
+    own = machine.broker.quorum._me.identity.directory_id
+    return counted is not None and counted.directory_id not in (ZERO_UUID, own)

@@ -9,6 +9,7 @@ from random import Random
 
 from klamm.broker.absent import Absent
 from klamm.broker.announcing import announce, announce_to_followers, settle_for_followers
+from klamm.broker.coordination import Coordination
 from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
@@ -62,6 +63,7 @@ class Broker:
         self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)
         self.producer_ids = ProducerIds()
         self.absent = Absent()
+        self.coordination = Coordination(self, random, tell)
         self.fetch_max_bytes = config.integer("fetch.max.bytes")
         self.housekeeping = Housekeeping(self, tell)
         self.epoch: int | None = None
@@ -91,6 +93,7 @@ class Broker:
         self._flush_all()
         self.partitions.lead_all(self.image, now)
         self.replication.begin(now)
+        self.coordination.begin(now)
 
     def _flush_all(self) -> None:
         """Everything in one go, while nobody is served. Who cannot be flushed is offline."""
@@ -209,6 +212,7 @@ class Broker:
                 self.waiting.failed(partition)
             self.announce(partition)
             announce_to_followers(partition, self.waiting, wake=True)
+        self.coordination.follow(changes, touched, now)
         self.waiting.applied(image.offset)
 
     def settle_grown(self, now: Now) -> None:
@@ -255,6 +259,7 @@ class Broker:
             partition.failure_told = True
             self._tell(PartitionFailed(str(partition.topic_partition), reason))
         self.waiting.failed(partition)
+        self.coordination.failed(partition)
         self.announce(partition)
         announce_to_followers(partition, self.waiting, wake=True)
 

@@ -20,3 +20,8 @@ class Call:
         self.connection = connection
         self.peer = peer
         self.now = now
+
+    @property
+    def client_host(self) -> str:
+        """Where the client is, as Kafka's tools show it."""
+        return "/" + self.peer.rpartition(":")[0]

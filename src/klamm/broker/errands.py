@@ -14,3 +14,7 @@ class Errands(Protocol):
     def create_topics(self, names: Sequence[str], now: Now) -> None:
         """Have these topics created with the brokers' defaults, if they can be."""
         ...
+
+    def create_offsets_topic(self, replication_factor: int, now: Now) -> None:
+        """Have the topic of the groups' offsets created; `Coordination.not_created` hears if it could not be."""
+        ...

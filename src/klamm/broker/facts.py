@@ -113,3 +113,29 @@ class InSyncReplicasChanged(Fact):
 
 def _listed(brokers: tuple[int, ...]) -> str:
     return ",".join(map(str, brokers)) or "nobody"
+
+
+class GroupsLoaded(Fact):
+    partition: str
+    count: int
+
+    def __str__(self) -> str:
+        return f"coordinates the groups of {self.partition}, after {self.count} records"
+
+
+class GroupsNotLoaded(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cannot coordinate the groups of {self.partition}: {self.reason}"
+
+
+class GroupRecordSkipped(Fact):
+    level = "warning"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"skipped a record of {self.partition} that cannot be read: {self.reason}"

@@ -7,7 +7,8 @@ and underscore become the same character in metric names, so two topics may not 
 import re
 
 CLUSTER_METADATA = "__cluster_metadata"
-INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS = "__consumer_offsets"
+INTERNAL = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
 MAX_LENGTH = 249
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]*")

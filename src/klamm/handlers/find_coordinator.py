@@ -1,36 +1,68 @@
 """FindCoordinator (0-6): which broker looks after a group or a transactional id.
 
-Groups do not exist yet: clients hear COORDINATOR_NOT_AVAILABLE and keep asking. Transactions do not exist yet either,
-and waiting for them would be a program that hangs: a transactional id gets an error that ends it and says why. The
-API is advertised all the same, because librdkafka concludes from its absence that it must not compress.
+The first one who asks for a group has the topic of the offsets created, and is answered when it is there: Kafka says
+COORDINATOR_NOT_AVAILABLE at once, and clients pause before they ask again. Transactions do not exist yet, and waiting
+for them would be a program that hangs: a transactional id gets an error that ends it and says why. So does whoever
+asks for the coordinator of a share group.
 """
 
-from klamm.broker.answer import Answer, Reply
+from collections.abc import Sequence
+
+from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
 from klamm.errors import ErrorCode
+from klamm.ids import NO_BROKER, Now
 from klamm.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+FIRST_VERSION_WITH_KEYS = 4
+GROUP, TRANSACTION = 0, 1
+CREATION_MS = 1_000.0
+"""A client waits so long for the topic; then it is told to ask again."""
 
-ANSWERS = {
-    GROUP: (ErrorCode.COORDINATOR_NOT_AVAILABLE, "this version of Klamm has no consumer groups yet: assign partitions"),
-    TRANSACTION: (
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        "this version of Klamm has no transactions yet: produce without a transactional id",
-    ),
-}
+NO_TRANSACTIONS = (
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "this version of Klamm has no transactions yet: produce without a transactional id",
+)
 UNKNOWN = (ErrorCode.INVALID_REQUEST, "this version of Klamm knows coordinators of groups and transactions only")
 
 
 def handle(request: FindCoordinatorRequest, call: Call) -> Answer:
-    code, message = ANSWERS.get(request.key_type, UNKNOWN)
-    if call.version <= 3:
-        return Reply(FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1))
-    return Reply(
-        FindCoordinatorResponse(
-            coordinators=[
-                Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=message)
-                for key in request.coordinator_keys
-            ]
-        )
+    keys = request.coordinator_keys if call.version >= FIRST_VERSION_WITH_KEYS else [request.key]
+
+    def then(now: Now, in_time: bool) -> FindCoordinatorResponse:
+        return _response([_found(key, request.key_type, call) for key in keys], call.version)
+
+    groups = call.broker.coordination
+    if request.key_type != GROUP or not any(keys) or not groups.wait_for_topic(call.now) or not groups.is_creating:
+        return Reply(then(call.now, True))
+    until = Changed([groups], lambda: not groups.is_creating)
+    return Later(until, call.now.monotonic_ms + CREATION_MS, then)
+
+
+def _found(key: str, key_type: int, call: Call) -> Coordinator:
+    if key_type != GROUP:
+        return _none(key, *(NO_TRANSACTIONS if key_type == TRANSACTION else UNKNOWN))
+    if not key:
+        return _none(key, ErrorCode.INVALID_GROUP_ID, "a group needs a name")
+    node_id = call.broker.coordination.coordinator_of(key)
+    endpoint = next((at for broker, at in call.broker.known_brokers() if broker.broker_id == node_id), None)
+    if node_id == NO_BROKER or endpoint is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
+    return Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=None)
+
+
+def _none(key: str, code: ErrorCode, message: str | None) -> Coordinator:
+    return Coordinator(key=key, node_id=NO_BROKER, host="", port=-1, error_code=code, error_message=message)
+
+
+def _response(found: Sequence[Coordinator], version: int) -> FindCoordinatorResponse:
+    if version >= FIRST_VERSION_WITH_KEYS:
+        return FindCoordinatorResponse(coordinators=list(found))
+    only = found[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
     )

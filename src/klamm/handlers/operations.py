@@ -1,4 +1,5 @@
-"""What a client may do, as the bit fields of Metadata and DescribeCluster. Without access control: everything."""
+"""What a client may do, as the bit fields of Metadata, DescribeCluster and the APIs of groups. Without access control:
+everything."""
 
 from enum import IntEnum
 
@@ -41,3 +42,7 @@ ON_TOPIC = bit_field(
     Operation.DESCRIBE_CONFIGS,
     Operation.ALTER_CONFIGS,
 )
+ON_GROUP = bit_field(
+    Operation.READ, Operation.DELETE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
+)
+NOT_ASKED = -(2**31)

@@ -1,14 +1,21 @@
-"""What this broker asks of the controller for its clients: blocks of producer ids, topics that were spoken of."""
+"""What this broker asks of the controller for its clients: blocks of producer ids, topics that were spoken of, and the
+topic that the groups' offsets are kept in."""
 
 from collections.abc import Callable, Sequence
 
 from klamm.broker.broker import Broker
+from klamm.controller.names import CONSUMER_OFFSETS
 from klamm.errors import ErrorCode, error_code
 from klamm.ids import Now
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.wire.apis import ALLOCATE_PRODUCER_IDS, CREATE_TOPICS
 from klamm.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from klamm.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 TIMEOUT_MS = 10_000.0
 BROKERS_DEFAULT = -1
@@ -62,4 +69,30 @@ class Errands:
                     self._broker.note_creation(result.name, error_code(result.error_code))
 
         request = CreateTopicsRequest(topics=topics, timeout_ms=int(TIMEOUT_MS))
+        self._peers.ask(controller, Purpose.FORWARD, CREATE_TOPICS, 7, request, TIMEOUT_MS, then, now)
+
+    def create_offsets_topic(self, replication_factor: int, now: Now) -> None:
+        controller = self._controller()
+        if controller is None:
+            self._broker.coordination.not_created(now)
+            return
+        config = self._broker.config
+        settings = {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+        }
+        topic = CreatableTopic(
+            name=CONSUMER_OFFSETS,
+            num_partitions=config.integer("offsets.topic.num.partitions"),
+            replication_factor=replication_factor,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in settings.items()],
+        )
+
+        def then(answer: object, now: Now) -> None:
+            known = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+            if not isinstance(answer, CreateTopicsResponse) or answer.topics[0].error_code not in known:
+                self._broker.coordination.not_created(now)
+
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=int(TIMEOUT_MS))
         self._peers.ask(controller, Purpose.FORWARD, CREATE_TOPICS, 7, request, TIMEOUT_MS, then, now)

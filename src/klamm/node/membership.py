@@ -46,6 +46,8 @@ class Membership:
         self._tell = tell
         self._interval_ms = float(broker.config.integer("broker.heartbeat.interval.ms"))
         self._patience_ms = float(broker.config.integer("broker.session.timeout.ms"))
+        self._lease_ms = _lease_ms(broker)
+        self._asked_ms = 0.0
         self._request: BrokerRegistrationRequest
         self.epoch = NOT_REGISTERED
         """The last one we got."""
@@ -160,6 +162,7 @@ class Membership:
         now: Now,
     ) -> None:
         self._asking = True
+        self._asked_ms = now.monotonic_ms
         self._peers.ask(controller, Purpose.MEMBERSHIP, api, version, request, self._patience_ms, then, now)
 
     def _registered(self, answer: object, now: Now) -> None:
@@ -193,6 +196,8 @@ class Membership:
                 self.is_registered = False
             self._due_ms = now.monotonic_ms + RETRY_MS
         else:
+            if self._lease_ms is not None:
+                self._broker.coordination.counted_on_until_ms = self._asked_ms + self._lease_ms
             self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)
             self._due_ms = now.monotonic_ms + (RETRY_MS if self._wants_to_stop else self._interval_ms)
             if not self.is_registered:
@@ -203,3 +208,15 @@ class Membership:
             elif not self.is_serving:
                 self.is_serving = True
                 self._tell(Serving(self._broker.node_id))
+
+
+def _lease_ms(broker: Broker) -> float | None:
+    """How long after a heartbeat that was answered nobody can have taken our place, apart from what we ourselves know
+    of. The controller waits for a whole session; but whoever answered may have been deposed, and finds that out when
+    it has not heard of the others for its own timeout. A broker alone cannot be replaced."""
+    config = broker.config
+    if len(config.voters) < 2:
+        return None
+    deposed_ms = 1.5 * config.integer("controller.quorum.fetch.timeout.ms")
+    session_ms = config.integer("broker.session.timeout.ms")
+    return float(max(session_ms - deposed_ms, 2 * config.integer("broker.heartbeat.interval.ms")))

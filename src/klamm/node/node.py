@@ -186,6 +186,7 @@ class Node:
         self._wake_ms = None
         self.broker.waiting.expire(now)
         self.cluster.tick(now)
+        self.broker.coordination.tick(now)
         self.chores.run_slice(now)
 
     def _yielded(self, event: Yielded, now: Now) -> None:
@@ -248,7 +249,8 @@ class Node:
 
     def _set_alarm(self, effects: list[Effect]) -> None:
         wake_ms = self.broker.waiting.next_deadline_ms()
-        for due_ms in (self.chores.next_due_ms, self._flushing.next_due_ms(), self.cluster.next_due_ms):
+        groups_ms = self.broker.coordination.next_due_ms
+        for due_ms in (self.chores.next_due_ms, self._flushing.next_due_ms(), self.cluster.next_due_ms, groups_ms):
             if due_ms is not None and (wake_ms is None or due_ms < wake_ms):
                 wake_ms = due_ms
         if wake_ms is not None and (self._wake_ms is None or wake_ms < self._wake_ms):

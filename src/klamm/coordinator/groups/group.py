@@ -1,6 +1,5 @@
 """What both kinds of group have in common, and what they share with the shard they live in."""
 
-from collections.abc import Callable
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -80,18 +79,16 @@ class Group(Protocol):
     @property
     def is_empty(self) -> bool: ...
 
-    @property
-    def empty_since_ms(self) -> int | None:
-        """Wall time from which on its offsets grow old all at once; None: each grows old by itself since its commit
-        (a group that never had members), or none does (one that has some)."""
+    def expires_from(self, topic: str, committed_ms: int) -> int | None:
+        """The wall time from which on an offset of this topic grows old; None: it does not, as things are."""
         ...
 
     def tombstones(self) -> list[GroupRecord]:
         """What makes the group be gone, apart from its offsets."""
         ...
 
-    def everybody(self, reply: Callable[[], object]) -> Verdict:
-        """Everybody who waits for something hears this instead: the shard goes elsewhere."""
+    def everybody_waiting(self) -> list[Ticket]:
+        """Those whose answer depends on others."""
         ...
 
     def listed(self) -> ListedGroup: ...

@@ -1,0 +1,370 @@
+"""The groups this broker coordinates: one shard for each partition of `__consumer_offsets` that it leads.
+
+A group belongs to the partition that its name hashes to, and whoever leads that partition is its coordinator. Becoming
+leader loads the shard from the log, in slices, and until that is done clients are told so; ceasing to be leader gives
+the shard up, and everybody who waits is sent elsewhere.
+
+Whatever a shard answers leaves when everything that it had written by then is committed: also what somebody merely
+asked, because the answer may come from a record that is not safe yet. So nobody hears of an offset that is lost later.
+A leader that has been replaced and does not know it would answer from the past: it answers nothing unless the
+controller has heard of it lately (`is_counted_on`), because it is not replaced before that has passed.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias
+
+from klamm.broker.answer import Answer, Changed, Committed, Later, Reply
+from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded
+from klamm.broker.loading import Loading
+from klamm.broker.topics import leader_of
+from klamm.broker.waiting import Waiter
+from klamm.controller.names import CONSUMER_OFFSETS
+from klamm.coordinator.records import encoded
+from klamm.coordinator.settings import GroupSettings
+from klamm.coordinator.shard import Shard
+from klamm.coordinator.wishes import Answered, Ticket, Verdict
+from klamm.errors import ErrorCode, KafkaError
+from klamm.facts import Tell
+from klamm.ids import NO_BROKER, BrokerId, Now, Offset
+from klamm.log.files import DiskFailed
+from klamm.metadata.delta import Changes
+from klamm.partition.partition import ALL, Partition
+from klamm.records.builder import BatchBuilder
+
+if TYPE_CHECKING:
+    from klamm.broker.broker import Broker
+
+Decide: TypeAlias = Callable[[Shard, Ticket, Now], Verdict]
+Respond: TypeAlias = Callable[[object], object]
+"""From a reply, or a KafkaError in its place, to the response."""
+
+OF_THIS_NODE = 0
+FOR_THE_OTHERS_MS = 10_000.0
+"""So long after its start a broker waits for the others before the offsets get fewer replicas than they should."""
+LONG_MS = 24 * 3_600_000.0
+"""Whoever waits for others is released by them, or by their absence; this is for the heap's sake."""
+
+AT_HOME = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What befalls our own writing, as clients of groups know it."""
+
+
+class _Ticket:
+    """One request that waits for its reply."""
+
+    __slots__ = ("is_answered", "reply")
+
+    def __init__(self) -> None:
+        self.reply: object = None
+        self.is_answered = False
+
+
+class _Hosted:
+    """A shard, the partition it stands in, and how far it has written."""
+
+    __slots__ = ("loading", "partition", "shard", "written")
+
+    def __init__(self, partition: Partition, shard: Shard, loading: Loading) -> None:
+        self.partition = partition
+        self.shard = shard
+        self.loading: Loading | None = loading
+        self.written: Offset = 0
+
+
+class Coordination:
+    def __init__(self, broker: "Broker", random: Random, tell: Tell) -> None:
+        self._broker = broker
+        self._random = random
+        self._tell = tell
+        self._settings = GroupSettings.of(broker.config)
+        self._hosted: dict[int, _Hosted] = {}
+        self.next_due_ms: float | None = None
+        """When to tick, at the latest."""
+        self.counted_on_until_ms: float | None = None
+        """Monotonic; None: nobody else could take our place."""
+        self.is_creating = False
+        """Whether somebody was asked to create the topic of the offsets."""
+        self._begun_ms = 0.0
+
+    # What handlers ask.
+
+    def ask(self, group_id: str, decide: Decide, respond: Respond, now: Now) -> Answer:
+        """The reply of the shard this group belongs to, or why there is none."""
+        try:
+            hosted = self._serving(self.partition_of(group_id), now)
+        except KafkaError as error:
+            return Reply(respond(error))
+        return self._answer(hosted, decide, respond, now)
+
+    def ask_each(
+        self, asked: Sequence[tuple[str, Decide]], respond: Callable[[list[object]], object], now: Now
+    ) -> Answer:
+        """The replies for several groups, in their order; a KafkaError where there is none."""
+        tickets = []
+        for group_id, decide in asked:
+            ticket = _Ticket()
+            tickets.append(ticket)
+            try:
+                hosted = self._serving(self.partition_of(group_id), now)
+            except KafkaError as error:
+                self._give(ticket, error)
+            else:
+                self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        return self._when_all_are_answered(tickets, respond, now)
+
+    def ask_all(self, decide: Decide, respond: Callable[[list[object]], object], now: Now) -> Answer:
+        """The replies of all shards here; a KafkaError where one cannot give one yet."""
+        tickets = []
+        for index in sorted(self._hosted):
+            ticket = _Ticket()
+            tickets.append(ticket)
+            try:
+                hosted = self._serving(index, now)
+            except KafkaError as error:
+                self._give(ticket, error)
+            else:
+                self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        return self._when_all_are_answered(tickets, respond, now)
+
+    def _when_all_are_answered(
+        self, tickets: list[_Ticket], respond: Callable[[list[object]], object], now: Now
+    ) -> Answer:
+        def replies() -> object:
+            return respond([ticket.reply for ticket in tickets])
+
+        def complete() -> bool:
+            return all(ticket.is_answered for ticket in tickets)
+
+        if complete():
+            return Reply(replies())
+        return Later(Changed(tickets, complete), now.monotonic_ms + LONG_MS, lambda now, in_time: replies())
+
+    def partition_of(self, group_id: str) -> int:
+        """Which partition a group belongs to: the hash is Java's, of the name's UTF-16 code units."""
+        topic = self._broker.image.topics.get(CONSUMER_OFFSETS)
+        if topic is None:
+            return -1
+        return (_java_hash(group_id) & 0x7FFFFFFF) % len(topic.partitions)
+
+    def is_counted_on(self, now: Now) -> bool:
+        return self.counted_on_until_ms is None or now.monotonic_ms < self.counted_on_until_ms
+
+    def _serving(self, index: int, now: Now) -> _Hosted:
+        hosted = self._hosted.get(index)
+        if hosted is None or hosted.partition.failure is not None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if not self.is_counted_on(now):
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The controller has not answered for a while.")
+        if hosted.loading is not None:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return hosted
+
+    def _answer(self, hosted: _Hosted, decide: Decide, respond: Respond, now: Now) -> Answer:
+        ticket = _Ticket()
+        self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        if ticket.is_answered:
+            return Reply(respond(ticket.reply))
+        until = Changed([ticket], lambda: ticket.is_answered)
+        return Later(until, now.monotonic_ms + LONG_MS, lambda now, in_time: respond(ticket.reply))
+
+    # Where coordinators are.
+
+    def coordinator_of(self, group_id: str) -> BrokerId:
+        """Who coordinates this group; NO_BROKER if nobody does at present."""
+        state = self._broker.image.partition(CONSUMER_OFFSETS, self.partition_of(group_id))
+        if state is None:
+            return NO_BROKER
+        return leader_of(state, self._broker.image, self._broker.absent.suspects)[1]
+
+    def wait_for_topic(self, now: Now) -> bool:
+        """Have the topic of the offsets created, unless it is there; whether it is worth waiting for."""
+        image = self._broker.image
+        if CONSUMER_OFFSETS in image.topics or self.is_creating:
+            return True
+        brokers = sum(broker.is_active for broker in image.brokers.values())
+        wanted = self._broker.config.integer("offsets.topic.replication.factor")
+        expected = max(len(self._broker.config.voters), len(image.brokers))
+        if brokers < min(wanted, expected) and now.monotonic_ms < self._begun_ms + FOR_THE_OTHERS_MS:
+            # They are just starting, and one replica is not what anybody wants for good.
+            return False
+        self.is_creating = True
+        self._broker.errands.create_offsets_topic(max(1, min(wanted, brokers)), now)
+        return self.is_creating
+
+    def not_created(self, now: Now) -> None:
+        self.is_creating = False
+        self._broker.waiting.changed(self)
+
+    # Carrying out.
+
+    def _decided(self, hosted: _Hosted, decide: Decide, ticket: _Ticket, now: Now) -> Verdict:
+        try:
+            return decide(hosted.shard, ticket, now)
+        except KafkaError as error:
+            return Verdict([Answered(ticket, error)])
+
+    def _carry_out(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
+        """Write the records, make them true here, and answer when they are safe."""
+        if verdict.records:
+            try:
+                self._write(hosted, verdict, now)
+            except KafkaError as error:
+                failure = KafkaError(AT_HOME.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+                for ticket, _ in verdict.response:
+                    self._give(ticket, failure)
+                self._look_at_clock(hosted)
+                return
+        self._look_at_clock(hosted)
+        if verdict.response:
+            self._answer_when_safe(hosted, verdict.response, now)
+
+    def _write(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
+        builder = BatchBuilder()
+        for record in verdict.records:
+            key, value = encoded(record)
+            builder.append(key, value, now.wall_ms)
+        appended = hosted.partition.append(memoryview(builder.build()), ALL, now)
+        hosted.written = appended.last_offset + 1
+        for record in verdict.records:
+            hosted.shard.replay(record)
+
+    def _answer_when_safe(self, hosted: _Hosted, answers: list[Answered], now: Now) -> None:
+        partition, end, terms = hosted.partition, hosted.written, hosted.partition.terms_ended
+        if partition.high_watermark >= end:
+            for answer in answers:
+                self._give(*answer)
+            return
+
+        def deliver(now: Now, in_time: bool) -> None:
+            failure = self._failure(hosted, end, terms, now)
+            for ticket, reply in answers:
+                self._give(ticket, reply if failure is None else KafkaError(failure))
+
+        deadline_ms = now.monotonic_ms + self._settings.commit_timeout_ms
+        later = Later(Committed([(partition, end)]), deadline_ms, lambda now, in_time: None)
+        self._broker.waiting.add(Waiter(later, OF_THIS_NODE, deliver), deadline_ms)
+
+    def _failure(self, hosted: _Hosted, end: Offset, terms: int, now: Now) -> ErrorCode | None:
+        """Why an answer may not leave, if it may not."""
+        partition = hosted.partition
+        if partition.deleted or partition.failure is not None or partition.terms_ended != terms:
+            return ErrorCode.NOT_COORDINATOR
+        if partition.high_watermark < end or not self.is_counted_on(now):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return None
+
+    def _give(self, ticket: Ticket, reply: object) -> None:
+        assert isinstance(ticket, _Ticket)
+        if not ticket.is_answered:
+            ticket.is_answered = True
+            ticket.reply = reply
+            self._broker.waiting.changed(ticket)
+
+    # Leading and following.
+
+    def begin(self, now: Now) -> None:
+        """The broker's logs are open, and it leads what it leads."""
+        self._begun_ms = now.monotonic_ms
+        for partition in self._broker.partitions.by_name(CONSUMER_OFFSETS) or ():
+            if partition is not None:
+                self._look(partition, now)
+
+    def follow(self, changes: Changes, touched: list[Partition], now: Now) -> None:
+        """The metadata moved on."""
+        if self.is_creating and CONSUMER_OFFSETS in self._broker.image.topics:
+            self.is_creating = False
+            self._broker.waiting.changed(self)
+        for partition in touched:
+            if partition.topic_partition.topic == CONSUMER_OFFSETS:
+                self._look(partition, now)
+        if not self._hosted or not (changes.topics_created or changes.topics_deleted or changes.partitions_changed):
+            return
+        gone = [topic.name for topic in changes.topics_deleted if topic.name not in self._broker.image.topics]
+        for hosted in list(self._hosted.values()):
+            if hosted.loading is None:
+                self._carry_out(hosted, hosted.shard.follow(self._broker.image, gone, now), now)
+
+    def failed(self, partition: Partition) -> None:
+        """Its disk broke a promise."""
+        hosted = self._hosted.get(partition.topic_partition.partition)
+        if hosted is not None and hosted.partition is partition:
+            self._give_up(hosted)
+
+    def _look(self, partition: Partition, now: Now) -> None:
+        index = partition.topic_partition.partition
+        hosted = self._hosted.get(index)
+        leads = partition.is_leader and not partition.deleted and partition.failure is None
+        if hosted is not None and (not leads or hosted.partition is not partition):
+            self._give_up(hosted)
+            hosted = None
+        if hosted is None and leads:
+            shard = Shard(self._settings, self._random, self._broker.image)
+            name = str(partition.topic_partition)
+            loading = Loading(partition.log, shard.replay, lambda why: self._tell(GroupRecordSkipped(name, why)))
+            hosted = self._hosted[index] = _Hosted(partition, shard, loading)
+            self._load(hosted, now)
+
+    def _give_up(self, hosted: _Hosted) -> None:
+        del self._hosted[hosted.partition.topic_partition.partition]
+        for ticket in hosted.shard.everybody_waiting():
+            self._give(ticket, KafkaError(ErrorCode.NOT_COORDINATOR))
+
+    # Time.
+
+    def tick(self, now: Now) -> None:
+        """One slice of what is being loaded, and every timer that is due."""
+        if self.next_due_ms is None or self.next_due_ms > now.monotonic_ms:
+            return
+        self.next_due_ms = None
+        for hosted in list(self._hosted.values()):
+            if hosted.loading is not None:
+                self._load(hosted, now)
+                continue
+            while (verdict := hosted.shard.tick(now)) is not None:
+                self._carry_out(hosted, verdict, now)
+            self._look_at_clock(hosted)
+
+    def _load(self, hosted: _Hosted, now: Now) -> None:
+        loading = hosted.loading
+        assert loading is not None
+        try:
+            is_done = loading.step()
+        except (DiskFailed, KafkaError) as error:
+            # Nothing can be said of these groups before somebody has looked at the log, or another replica leads.
+            self._tell(GroupsNotLoaded(str(hosted.partition.topic_partition), str(error)))
+            self._broker.fail(hosted.partition, f"The groups' records cannot be read: {error}")
+            self._give_up(hosted)
+            return
+        if not is_done:
+            self._wake_at(now.monotonic_ms)
+            return
+        hosted.loading = None
+        hosted.written = hosted.partition.log.end_offset
+        if loading.count:
+            self._tell(GroupsLoaded(str(hosted.partition.topic_partition), loading.count))
+        hosted.shard.begin(now)
+        self._look_at_clock(hosted)
+
+    def _look_at_clock(self, hosted: _Hosted) -> None:
+        due_ms = hosted.shard.next_due_ms
+        if due_ms is not None:
+            self._wake_at(due_ms)
+
+    def _wake_at(self, due_ms: float) -> None:
+        if self.next_due_ms is None or due_ms < self.next_due_ms:
+            self.next_due_ms = due_ms
+
+
+def _java_hash(text: str) -> int:
+    found = 0
+    raw = text.encode("utf-16-be", "surrogatepass")
+    for position in range(0, len(raw), 2):
+        found = (31 * found + (raw[position] << 8 | raw[position + 1])) & 0xFFFFFFFF
+    return found

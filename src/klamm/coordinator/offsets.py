@@ -1,0 +1,118 @@
+"""How far each group has read: the committed offsets of one shard.
+
+An offset is what the last record of its key says. Offsets that nobody has asked to keep are forgotten: those of a group
+that was empty for `offsets.retention.minutes`, those of topics that a group no longer reads, those of topics that are
+gone. An offset remembers the id of the topic it was committed for, where the client told: a topic of the same name that
+was created later does not inherit it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from klamm.coordinator.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
+from klamm.coordinator.wishes import CommittedOffset, OffsetToCommit
+from klamm.errors import ErrorCode
+from klamm.ids import ZERO_UUID
+
+Place: TypeAlias = tuple[str, int]
+"""A topic's name and a partition."""
+
+
+class Offsets:
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[Place, OffsetCommitValue]] = {}
+
+    # Deciding.
+
+    def commit(
+        self, group_id: str, offsets: Sequence[OffsetToCommit], retention_ms: int, longest_metadata: int, now_ms: int
+    ) -> tuple[list[GroupRecord], list[ErrorCode]]:
+        """What to write, and what to tell of each."""
+        records, codes = [], []
+        for each in offsets:
+            if len(each.metadata) > longest_metadata:
+                codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                continue
+            value = OffsetCommitValue(
+                offset=each.offset,
+                leader_epoch=each.leader_epoch,
+                metadata=each.metadata,
+                commit_timestamp=now_ms,
+                expire_timestamp=now_ms + retention_ms if retention_ms >= 0 else -1,
+                topic_id=each.topic_id,
+            )
+            records.append(GroupRecord(OffsetCommitKey(group_id, each.topic, each.partition), value))
+            codes.append(ErrorCode.NONE)
+        return records, codes
+
+    def deletion(self, group_id: str, places: Iterable[Place]) -> list[GroupRecord]:
+        known = self._by_group.get(group_id, {})
+        return [_tombstone(group_id, place) for place in places if place in known]
+
+    def of_topics(self, gone: set[str]) -> list[GroupRecord]:
+        """Tombstones for what was committed for topics that are no more."""
+        return [
+            _tombstone(group_id, place)
+            for group_id, known in self._by_group.items()
+            for place in known
+            if place[0] in gone
+        ]
+
+    def expired(
+        self, group_id: str, expires_from: Callable[[str, int], int | None], retention_ms: int, now_ms: int
+    ) -> list[GroupRecord]:
+        """Tombstones for what has outlived its time."""
+        found = []
+        for place, value in self._by_group.get(group_id, {}).items():
+            if value.expire_timestamp >= 0:
+                # A client of long ago said itself how long.
+                is_over = now_ms >= value.expire_timestamp
+            else:
+                since_ms = expires_from(place[0], value.commit_timestamp)
+                is_over = since_ms is not None and now_ms - since_ms >= retention_ms
+            if is_over:
+                found.append(_tombstone(group_id, place))
+        return found
+
+    # Looking.
+
+    def committed(
+        self, group_id: str, places: Sequence[Place] | None, topic_id: Callable[[str], bytes]
+    ) -> dict[Place, CommittedOffset]:
+        """`topic_id` is that of the topic which has the name now."""
+        known = self._by_group.get(group_id, {})
+        found = {}
+        for place in known if places is None else places:
+            value = known.get(place)
+            if value is None:
+                continue
+            if value.topic_id != ZERO_UUID and topic_id(place[0]) not in (ZERO_UUID, value.topic_id):
+                continue
+            found[place] = CommittedOffset(value.offset, value.leader_epoch, value.metadata)
+        return found
+
+    def places_of(self, group_id: str) -> list[Place]:
+        return list(self._by_group.get(group_id, ()))
+
+    def has_any(self, group_id: str) -> bool:
+        return group_id in self._by_group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_group)
+
+    # The log.
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        place = (key.topic, key.partition)
+        if value is not None:
+            self._by_group.setdefault(key.group, {})[place] = value
+            return
+        known = self._by_group.get(key.group)
+        if known is not None:
+            known.pop(place, None)
+            if not known:
+                del self._by_group[key.group]
+
+
+def _tombstone(group_id: str, place: Place) -> GroupRecord:
+    return GroupRecord(OffsetCommitKey(group_id, *place), None)

@@ -1,0 +1,227 @@
+"""One partition of `__consumer_offsets`: the groups whose records stand there, and their offsets.
+
+Whoever asks gets a verdict: records to write, and who is to be told what once they are committed. `replay` is where the
+records become state, live and when the partition is loaded after a failover alike. A group comes into being when its
+first member joins or its first offset is committed, and is gone when it is deleted, or when it is empty and its last
+offset has expired.
+"""
+
+from collections.abc import Callable, Collection
+from random import Random
+
+from klamm.coordinator.groups.classic import ClassicGroup
+from klamm.coordinator.groups.group import Group, Surroundings, TimerName
+from klamm.coordinator.offsets import Offsets
+from klamm.coordinator.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupRecord,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from klamm.coordinator.settings import GroupSettings
+from klamm.coordinator.wishes import (
+    NO_MEMBER,
+    Answered,
+    BeatWish,
+    CommitWish,
+    DescribedClassicGroup,
+    JoinWish,
+    LeaveWish,
+    ListedGroup,
+    OffsetDeletionWish,
+    OffsetsWish,
+    SyncWish,
+    Ticket,
+    Verdict,
+)
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import ZERO_UUID, Now, Uuid
+from klamm.machine import Decision
+from klamm.metadata.image import Image
+
+EXPIRY = TimerName("expiry", "")
+MOST_EXPIRED_AT_ONCE = 1_000
+"""So many tombstones fit into one batch and do not hold up others."""
+
+
+class Shard:
+    def __init__(self, settings: GroupSettings, random: Random, image: Image) -> None:
+        self._settings = settings
+        self._around = Surroundings(settings, random, image)
+        self._groups: dict[str, Group] = {}
+        self._offsets = Offsets()
+
+    # Members of the classic protocol.
+
+    def join(self, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(wish.group_id)
+        settings = self._settings
+        if not settings.min_session_ms <= wish.session_timeout_ms <= settings.max_session_ms:
+            allowed = f"{settings.min_session_ms} to {settings.max_session_ms} ms"
+            raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"A session timeout has to be within {allowed}.")
+        group = self._groups.get(wish.group_id)
+        if group is None:
+            if wish.member_id != NO_MEMBER:
+                raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            group = self._groups[wish.group_id] = ClassicGroup(wish.group_id, self._around)
+        return group.join(wish, ticket, now)
+
+    def sync(self, wish: SyncWish, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(wish.group_id)
+        return self._group_with_members(wish.group_id).sync(wish, ticket, now)
+
+    def beat(self, wish: BeatWish, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(wish.group_id)
+        return self._group_with_members(wish.group_id).beat(wish, ticket, now)
+
+    def leave(self, wish: LeaveWish, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(wish.group_id)
+        return self._group_with_members(wish.group_id).leave(wish, ticket, now)
+
+    # Offsets.
+
+    def commit(self, wish: CommitWish, ticket: Ticket, now: Now) -> Verdict:
+        group = self._groups.get(wish.group_id)
+        if group is not None:
+            group.check_commit(wish, now)
+        elif wish.generation >= 0:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if wish.knows_epochs else ErrorCode.ILLEGAL_GENERATION)
+        longest = self._settings.metadata_max_bytes
+        records, codes = self._offsets.commit(wish.group_id, wish.offsets, wish.retention_ms, longest, now.wall_ms)
+        return Decision([Answered(ticket, codes)], records)
+
+    def offsets(self, wish: OffsetsWish, ticket: Ticket, now: Now) -> Verdict:
+        group = self._groups.get(wish.group_id)
+        if group is not None:
+            group.check_reading(wish)
+        elif wish.member_id is not None and wish.member_epoch >= 0:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        found = self._offsets.committed(wish.group_id, wish.partitions, self._topic_id)
+        return Decision([Answered(ticket, found)])
+
+    def delete_offsets(self, wish: OffsetDeletionWish, ticket: Ticket, now: Now) -> Verdict:
+        group = self._existing(wish.group_id)
+        read = {topic: group.is_subscribed_to(topic) for topic, _ in wish.partitions}
+        records = self._offsets.deletion(wish.group_id, [each for each in wish.partitions if not read[each[0]]])
+        codes = [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if read[each[0]] else ErrorCode.NONE for each in wish.partitions]
+        if not group.is_empty and group.listed().protocol_type != "consumer":
+            # Nobody can tell what its members read.
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        return Decision([Answered(ticket, codes)], records)
+
+    # Whole groups.
+
+    def delete(self, group_id: str, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(group_id)
+        group = self._existing(group_id)
+        if not group.is_empty:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+        records = self._offsets.deletion(group_id, self._offsets.places_of(group_id)) + group.tombstones()
+        return Decision([Answered(ticket, ErrorCode.NONE)], records)
+
+    def describe_classic(self, group_id: str, ticket: Ticket, now: Now) -> Verdict:
+        group = self._existing(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
+        described: DescribedClassicGroup = group.described()
+        return Decision([Answered(ticket, described)])
+
+    def listed(self, ticket: Ticket, now: Now) -> Verdict:
+        listed: list[ListedGroup] = [self._groups[group_id].listed() for group_id in sorted(self._groups)]
+        return Decision([Answered(ticket, listed)])
+
+    # Time, and what happens elsewhere.
+
+    def begin(self, now: Now) -> None:
+        """Everything is replayed, and this shard answers from now on."""
+        for group in self._groups.values():
+            group.begin(now)
+        self._around.timers.set(EXPIRY, now.monotonic_ms + self._settings.offsets_check_ms)
+
+    @property
+    def next_due_ms(self) -> float | None:
+        return self._around.timers.next_due_ms
+
+    def tick(self, now: Now) -> Verdict | None:
+        """What one timer brings that is due; None if none is."""
+        name = self._around.timers.take_due(now)
+        if name is None:
+            return None
+        if name == EXPIRY:
+            return self._expire(now)
+        group = self._groups.get(name.group_id)
+        return Decision([]) if group is None else group.rang(name, now)
+
+    def follow(self, image: Image, topics_deleted: Collection[str], now: Now) -> Verdict:
+        """The cluster's metadata moved on. Offsets of topics that are gone go, too."""
+        self._around.image = image
+        return Decision([], self._offsets.of_topics(set(topics_deleted)) if topics_deleted else [])
+
+    def everybody_waiting(self) -> list[Ticket]:
+        return [ticket for group in self._groups.values() for ticket in group.everybody_waiting()]
+
+    def _expire(self, now: Now) -> Verdict:
+        records: list[GroupRecord] = []
+        for group_id in sorted(self._groups):
+            group = self._groups[group_id]
+            retention_ms = self._settings.offsets_retention_ms
+            gone = self._offsets.expired(group_id, group.expires_from, retention_ms, now.wall_ms)
+            records += gone
+            if group.is_empty and len(gone) == len(self._offsets.places_of(group_id)):
+                records += group.tombstones()
+            if len(records) >= MOST_EXPIRED_AT_ONCE:
+                break
+        is_done = len(records) < MOST_EXPIRED_AT_ONCE
+        self._around.timers.set(EXPIRY, now.monotonic_ms + (self._settings.offsets_check_ms if is_done else 1))
+        return Decision([], records)
+
+    # The log.
+
+    def replay(self, record: GroupRecord) -> None:
+        key, value = record
+        if isinstance(key, OffsetCommitKey):
+            assert value is None or isinstance(value, OffsetCommitValue)
+            self._offsets.replay(key, value)
+            if value is not None and key.group not in self._groups:
+                # Somebody who assigns partitions to itself: a group without members.
+                self._groups[key.group] = ClassicGroup(key.group, self._around)
+        elif isinstance(key, GroupMetadataKey):
+            assert value is None or isinstance(value, GroupMetadataValue)
+            self._replay_classic(key.group, value)
+
+    def _replay_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
+        group = self._groups.get(group_id)
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                del self._groups[group_id]
+            return
+        if not isinstance(group, ClassicGroup):
+            group = self._groups[group_id] = ClassicGroup(group_id, self._around)
+        group.replay(value)
+
+    # Finding.
+
+    def _existing(self, group_id: str) -> Group:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    def _group_with_members(self, group_id: str) -> Group:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group
+
+    def _topic_id(self, name: str) -> Uuid:
+        topic = self._around.image.topics.get(name)
+        return ZERO_UUID if topic is None else topic.topic_id
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+Ask = Callable[[Shard, Ticket, Now], Verdict]

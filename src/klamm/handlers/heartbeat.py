@@ -1,0 +1,21 @@
+"""Heartbeat (0-4): a member of a classic group is alive, and hears whether it has to join again."""
+
+from klamm.broker.answer import Answer
+from klamm.broker.call import Call
+from klamm.coordinator.wishes import BeatWish
+from klamm.errors import ErrorCode, KafkaError
+from klamm.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+
+def handle(request: HeartbeatRequest, call: Call) -> Answer:
+    wish = BeatWish(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+    return call.broker.coordination.ask(
+        request.group_id, lambda shard, ticket, now: shard.beat(wish, ticket, now), _respond, call.now
+    )
+
+
+def _respond(reply: object) -> HeartbeatResponse:
+    if isinstance(reply, KafkaError):
+        return HeartbeatResponse(error_code=reply.code)
+    assert isinstance(reply, ErrorCode)
+    return HeartbeatResponse(error_code=reply)

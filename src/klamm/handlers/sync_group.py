@@ -1,0 +1,34 @@
+"""SyncGroup (0-5): the leader of a classic group hands out what it assigned; everybody gets their own part.
+
+Members wait for the leader. Where the group is one of the newer protocol, the coordinator has assigned already.
+"""
+
+from klamm.broker.answer import Answer
+from klamm.broker.call import Call
+from klamm.coordinator.wishes import Synced, SyncWish
+from klamm.errors import KafkaError
+from klamm.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def handle(request: SyncGroupRequest, call: Call) -> Answer:
+    wish = SyncWish(
+        group_id=request.group_id,
+        generation=request.generation_id,
+        member_id=request.member_id,
+        instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments={each.member_id: bytes(each.assignment) for each in request.assignments},
+    )
+    return call.broker.coordination.ask(
+        request.group_id, lambda shard, ticket, now: shard.sync(wish, ticket, now), _respond, call.now
+    )
+
+
+def _respond(reply: object) -> SyncGroupResponse:
+    if isinstance(reply, KafkaError):
+        return SyncGroupResponse(error_code=reply.code)
+    assert isinstance(reply, Synced)
+    return SyncGroupResponse(
+        protocol_type=reply.protocol_type, protocol_name=reply.protocol_name, assignment=reply.assignment
+    )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -28,6 +29,9 @@ SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
+    # Members of the newer protocol hear of their partitions when they beat.
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
 }
 PARTITIONS = 3
 HOUR_MS = 3_600_000
@@ -76,7 +80,7 @@ def filled(bootstrap: str, topic: str) -> str:
     return topic
 
 
-def described(group_command: Klamm, group: str) -> dict[str, object]:
+def described(group_command: Klamm, group: str) -> dict[str, Any]:
     code, out, err = group_command("describe", group, "--json")
     assert (code, err) == (0, "")
     (document,) = json.loads(out)
@@ -110,11 +114,11 @@ def test_members_and_what_they_own(
         code, out, _ = group_command("describe", group, "--members")
     assert (document["type"], document["lag"]) == (protocol, 7)
     assert document["assignor"] in (("uniform",) if protocol == "consumer" else ("range",))
-    told = {each["client"]: each for each in document["members"]}  # type: ignore[attr-defined]
+    told = {each["client"]: each for each in document["members"]}
     assert told["billing"]["owns"] == {filled: sorted(number for _, number in joined[0].owns)}
     assert told["shipping"]["owns"] == {filled: sorted(number for _, number in joined[1].owns)}
     assert (told["billing"]["instance"], told["shipping"]["instance"]) == (None, "desk-1")
-    rows = {each["partition"]: each for each in document["partitions"]}  # type: ignore[attr-defined]
+    rows = {each["partition"]: each for each in document["partitions"]}
     for client, its_own in (("billing", joined[0].owns), ("shipping", joined[1].owns)):
         for _, number in its_own:
             assert (rows[number]["client"], rows[number]["member"]) == (client, told[client]["member"])

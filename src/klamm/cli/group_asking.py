@@ -80,6 +80,8 @@ class Cluster:
 
     def of_groups(self, groups: Collection[str], ask: "AskOfGroups[T]") -> dict[str, Answered[T]]:
         """What the coordinator of each of these groups says. Refused if one has none for too long."""
+        if groups:
+            self.brokers()
         deadline = time.monotonic() + self._patience_seconds
         answers: dict[str, Answered[T]] = {}
         waiting = list(dict.fromkeys(groups))

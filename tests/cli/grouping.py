@@ -4,8 +4,9 @@ import contextlib
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
+from klamm.cli.group_asking import COORDINATOR_MOVING
 from tests.harness.waiting import wait_until
 
 PROTOCOLS = ("classic", "consumer")
@@ -78,8 +79,19 @@ def commit(bootstrap: str, group: str, topic: str, offsets: Mapping[int, int]) -
     """As a program does that assigns its partitions itself."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
     wanted = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
-    consumer.commit(offsets=wanted, asynchronous=False)
+    wait_until(lambda: _is_committed(consumer, wanted), f"the offsets of {group} are committed")
     consumer.close()
+
+
+def _is_committed(consumer: Consumer, offsets: list[TopicPartition]) -> bool:
+    """A coordinator that has just been elected says for a moment that it is none; librdkafka tells us."""
+    try:
+        consumer.commit(offsets=offsets, asynchronous=False)
+    except KafkaException as problem:
+        if problem.args[0].code() not in COORDINATOR_MOVING:
+            raise
+        return False
+    return True
 
 
 def committed(bootstrap: str, group: str, topic: str, partitions: int) -> list[int | None]:

@@ -128,7 +128,7 @@ def test_members_and_what_they_own(
         (None, None),
     ]
     assert code == 0 and f"group {group}: Stable, {protocol} protocol, assignor " in out
-    assert "2 members" in out and "total lag 7 (2 partitions without)" in out
+    assert "2 members" in out and "total lag 7 (2 partitions not counted)" in out
     assert "desk-1" in out and f"{filled}: " in out.split("\n\n")[1]
 
 

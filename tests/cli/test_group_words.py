@@ -30,7 +30,7 @@ def test_a_group_while_partitions_move() -> None:
     readings = [Reading(T0, 5, 12, one), Reading(T1, None, 7, one), Reading(T2, 3, None, None)]
     assert described(group_of(one, two), readings, with_members=True).splitlines() == [
         "group g: Reconciling, consumer protocol, assignor uniform, 2 members, coordinator broker 2 (b2:9092), "
-        "total lag 7 (2 partitions without)",
+        "total lag 7 (2 partitions not counted)",
         "topic  partition  committed  log end  lag  member  client  host",
         "t              0          5       12    7  one-id  one     /one",
         "t              1          -        7    -  one-id  one     /one",

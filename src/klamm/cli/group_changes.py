@@ -51,7 +51,7 @@ def in_use(group: GroupSeen) -> str:
     return (
         f"group {group.group!r} is in use: {counted(len(group.members), 'member')} ({who}); "
         f"stop them first (`klamm group describe {group.group} --members` shows them). "
-        "One that died is out when its session timeout has passed"
+        "Static members, and members that died, are out when their session timeout has passed"
     )
 
 

@@ -200,10 +200,10 @@ def _said(options: argparse.Namespace, planned: Sequence[Move], codes: Mapping[T
     elif shown:
         rows = [(*each.partition, each.before, each.after, each.change) for each in shown]
         print(table(("topic", "partition", "from", "to", "change"), rows))
-    if not options.execute:
-        say("nothing is changed yet; the same with --execute does it")
-    elif shown and not options.json:
+    if options.execute and shown:
         say(f"group {options.group}: {counted(len(shown), 'offset')} committed")
+    elif not options.execute and not options.export:
+        say("nothing is changed yet; the same with --execute does it")
     return FAILED if refused else 0
 
 

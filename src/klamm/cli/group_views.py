@@ -196,7 +196,7 @@ def headline(group: GroupSeen, readings: Sequence[Reading]) -> str:
     lags = [each.lag for each in readings if each.lag is not None]
     if lags:
         without = len(readings) - len(lags)
-        facts.append(f"total lag {sum(lags)}" + (f" ({counted(without, 'partition')} without)" if without else ""))
+        facts.append(f"total lag {sum(lags)}" + (f" ({counted(without, 'partition')} not counted)" if without else ""))
     return f"group {group.group}: {', '.join(facts)}"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from klamm.cli import main
 from klamm.cli.group_asking import FIND_COORDINATOR, LATEST, LIST_OFFSETS, Cluster, Refused, name_of
 from klamm.cli.group_seen import (
     CONSUMER_GROUP_DESCRIBE,
@@ -15,11 +16,13 @@ from klamm.cli.group_seen import (
     groups_seen,
     owned_partitions,
 )
+from klamm.cli.group_views import LIST_GROUPS
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, NoAnswer
 from klamm.wire.messages import consumer_group_describe, describe_groups
 from klamm.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from klamm.wire.messages.list_groups import ListedGroup, ListGroupsResponse
 from klamm.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -149,6 +152,30 @@ def test_brokers_that_were_told_of_stand_in_for_those_we_began_with(broker: Fake
         OFFSET_FETCH: offsets(0, 3),
     }
     assert committed_offsets(cluster, ["g"])["g"] == {TopicPartition("t", 0): 3}
+
+
+@pytest.mark.parametrize("words", [("list",), ("describe", "--all")])
+def test_the_groups_of_a_broker_that_does_not_answer_are_said_to_be_missing(
+    broker: FakeBroker, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = [MetadataResponseBroker(7, *broker.address), MetadataResponseBroker(8, *NOBODY)]
+    described = consumer_group_describe.DescribedGroup(0, None, "g", "Empty")
+    broker.answers = {
+        METADATA: lambda request: MetadataResponse(brokers=told),
+        LIST_GROUPS: one_after_the_other(
+            lambda request: ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+            lambda request: ListGroupsResponse(groups=[ListedGroup("g", "consumer", "Empty", "Consumer")]),
+        ),
+        CONSUMER_GROUP_DESCRIBE: lambda request: consumer_group_describe.ConsumerGroupDescribeResponse(
+            groups=[described]
+        ),
+        FIND_COORDINATOR: coordinator(broker.address),
+        OFFSET_FETCH: lambda request: OffsetFetchResponse(groups=[OffsetFetchResponseGroup("g", [])]),
+    }
+    assert main(["group", *words, "--bootstrap", str(broker.address)]) == 1
+    printed = capsys.readouterr()
+    assert "the groups of broker 8 are missing: 127.0.0.1:1" in printed.err
+    assert printed.out.splitlines()[-1].split()[:2] in (["g", "consumer"], ["group", "g:"])
 
 
 def test_a_leader_that_has_moved_is_looked_for_again_and_a_missing_one_is_left_out(broker: FakeBroker) -> None:

@@ -27,7 +27,7 @@ from klamm.cli.group_seen import (
     groups_seen,
 )
 from klamm.cli.options import Misused, addresses_of, bootstrap_of
-from klamm.cli.saying import FAILED, counted, failed, print_json, table
+from klamm.cli.saying import counted, failed, print_json, table
 from klamm.ids import TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -44,14 +44,7 @@ def list_all(options: argparse.Namespace) -> int:
     """Every broker tells of the groups it coordinates. One that does not answer is named, the others are shown."""
     states = [state_of(text) for text in options.state]
     types = [options.type] if options.type else []
-    found: dict[str, dict[str, object]] = {}
-    code = 0
-    for broker_id, address in sorted(cluster_of(options).brokers().items()):
-        try:
-            found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}
-        except NoAnswer as problem:
-            code = failed("group list", f"the groups of broker {broker_id} are missing: {problem}")
-    listed = [found[group] for group in sorted(found)]
+    listed, code = _listed("group list", cluster_of(options), states, types)
     if options.json:
         print_json(listed)
     elif listed:
@@ -69,6 +62,20 @@ def state_of(text: str) -> str:
         hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(STATES)}"
         raise Misused(f"--state {text}: there is no such state; {hint}")
     return known[text.lower()]
+
+
+def _listed(
+    command: str, cluster: Cluster, states: Sequence[str], types: Sequence[str]
+) -> tuple[list[dict[str, object]], int]:
+    """Groups in the order of their names, and the exit code."""
+    found: dict[str, dict[str, object]] = {}
+    code = 0
+    for broker_id, address in sorted(cluster.brokers().items()):
+        try:
+            found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}
+        except NoAnswer as problem:
+            code = failed(command, f"the groups of broker {broker_id} are missing: {problem}")
+    return [found[group] for group in sorted(found)], code
 
 
 def _listed_by(
@@ -128,33 +135,27 @@ def describe(options: argparse.Namespace) -> int:
     if bool(options.group) == options.all:
         raise Misused("say which groups, or --all")
     cluster = cluster_of(options)
-    seen = groups_seen(cluster, _every_group(cluster) if options.all else list(dict.fromkeys(options.group)))
-    missing = [] if options.all else [group for group, each in seen.items() if each is None]
-    for group in missing:
-        failed("group describe", unknown(group))
+    names, code = list(dict.fromkeys(options.group)), 0
+    if options.all:
+        listed, code = _listed("group describe", cluster, [], [CLASSIC, CONSUMER])
+        names = [str(each["group"]) for each in listed]
+    seen = groups_seen(cluster, names)
+    for group in options.group:
+        if seen[group] is None:
+            code = failed("group describe", unknown(group))
     there = [each for each in seen.values() if each is not None]
     readings = _readings(cluster, there)
     if options.json:
         print_json([_document(each, readings[each.group]) for each in there])
     elif there:
         print("\n\n".join(described(each, readings[each.group], options.members) for each in there))
-    elif options.all:
+    elif not code:
         print("no groups")
-    return FAILED if missing else 0
+    return code
 
 
 def unknown(group: str) -> str:
     return f"there is no consumer group {group!r}; `klamm group list` lists them"
-
-
-def _every_group(cluster: Cluster) -> list[str]:
-    return sorted(
-        {
-            str(each["group"])
-            for broker_id, address in cluster.brokers().items()
-            for each in _listed_by(broker_id, address, [], [CLASSIC, CONSUMER])
-        }
-    )
 
 
 def _readings(cluster: Cluster, groups: Sequence[GroupSeen]) -> dict[str, list[Reading]]:

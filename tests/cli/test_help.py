@@ -30,15 +30,23 @@ def test_every_verb_of_topic_explains_itself(verb: str, capsys: pytest.CaptureFi
     assert ended.value.code == 0 and "--bootstrap" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("verb", ["list", "describe", "delete", "reset-offsets", "delete-offsets"])
+def test_every_verb_of_group_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["group", verb, "--help"])
+    assert ended.value.code == 0 and "--bootstrap" in capsys.readouterr().out
+
+
 def test_a_word_that_is_nearly_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics"]) == 2
     assert "klamm topic" in capsys.readouterr().err
 
 
-def test_help_pays_for_no_client_library() -> None:
+@pytest.mark.parametrize("command", ["topic", "group"])
+def test_help_pays_for_no_client_library(command: str) -> None:
     script = (
         "import sys, klamm.cli\n"
-        "try: klamm.cli.main(['topic', '--help'])\n"
+        f"try: klamm.cli.main(['{command}', '--help'])\n"
         "except SystemExit: pass\n"
         "print('confluent_kafka' in sys.modules, file=sys.stderr)"
     )

@@ -13,6 +13,10 @@ def test_a_column_of_numbers_and_words_stands_to_the_left() -> None:
     assert table(("pid",), [(12345,), ("-",)]).split("\n")[2] == "-"
 
 
+def test_a_gap_among_numbers_stands_where_they_do() -> None:
+    assert table(("lag", "host"), [(12345, None), (None, "h")]).split("\n")[1:] == ["12345  -", "    -  h"]
+
+
 def test_a_table_without_rows_is_its_headings() -> None:
     assert table(("topic", "partitions"), []) == "topic  partitions"
 

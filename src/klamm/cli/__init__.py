@@ -12,6 +12,7 @@ COMMANDS = {
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",
     "topic": "create, list, describe, alter and delete topics; see their placement",
+    "group": "consumer groups: lag, members, offsets reset and deleted",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",

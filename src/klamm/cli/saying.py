@@ -26,10 +26,10 @@ def print_json(value: object) -> None:
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as their widest cell, two spaces between them; numbers to the right."""
-    texts = [list(headings), *([str(cell) for cell in row] for row in rows)]
+    """Columns as wide as their widest cell, two spaces between them; numbers to the right, `-` for None."""
+    texts = [list(headings), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
-    to_the_right = [bool(rows) and all(isinstance(row[index], int) for row in rows) for index in range(len(headings))]
+    to_the_right = [_is_of_numbers([row[index] for row in rows]) for index in range(len(headings))]
     lines = [
         "  ".join(
             cell.rjust(width) if right else cell.ljust(width)
@@ -38,6 +38,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         for row in texts
     ]
     return "\n".join(lines)
+
+
+def _is_of_numbers(column: Sequence[object]) -> bool:
+    """There is one, and nothing else but gaps."""
+    there = [cell for cell in column if cell is not None]
+    return bool(there) and all(isinstance(cell, int) for cell in there)
 
 
 def counted(number: int, noun: str) -> str:

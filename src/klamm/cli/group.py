@@ -1,0 +1,149 @@
+"""`klamm group`: consumer groups listed, described with their lag, deleted, and sent to other offsets."""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from klamm.cli import group_changes, group_resets, group_views
+from klamm.cli.group_asking import Refused
+from klamm.cli.group_seen import CLASSIC, CONSUMER
+from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.saying import MISUSED, failed
+from klamm.local.asking import NoAnswer
+from klamm.local.problems import LocalError
+
+DESCRIPTION = """\
+Consumer groups of a cluster: of the one that --bootstrap names, or the one `klamm up` keeps in --dir.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm group list
+  klamm group list --state stable --type consumer
+  klamm group describe billing                     how far it has read, how far behind it is, who reads what
+  klamm group describe billing --members
+  klamm group describe --all --json
+  klamm group reset-offsets billing --topic invoice --to-earliest            shows what would change
+  klamm group reset-offsets billing --topic invoice --to-earliest --execute  and does it
+  klamm group delete-offsets billing --topic invoice:3
+  klamm group delete billing
+
+exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in a way that makes no sense
+"""
+
+RESET_EXAMPLES = """\
+Nothing changes without --execute. The group has to be empty: stop its members first.
+An offset that its log does not reach is brought to the nearer end of the log, with a warning.
+
+examples:
+  klamm group reset-offsets billing --all-topics --to-latest                     skip everything
+  klamm group reset-offsets billing --topic invoice:0,3 --shift-by -100          the last hundred of these again
+  klamm group reset-offsets billing --topic invoice --to-datetime 2026-11-16T06:00   UTC if no zone is given
+  klamm group reset-offsets billing --topic invoice --by-duration P1DT2H         a day and two hours back
+  klamm group reset-offsets billing --all-topics --to-current --export > billing.csv   keep them …
+  klamm group reset-offsets billing --from-file billing.csv --execute                  … and bring them back
+"""
+
+DESCRIBE_EXAMPLES = """\
+Lag is the end of the log less the committed offset: what is written and not read yet, as far as was committed.
+A `-` is what nobody knows: nothing committed, no leader, no member that owns it.
+
+examples:
+  klamm group describe billing
+  klamm group describe billing shipping --members
+  klamm group describe --all --json
+"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    command = f"group {options.verb}"
+    try:
+        return int(options.run(options))
+    except Misused as problem:
+        return failed(command, problem, MISUSED)
+    except NoAnswer as problem:
+        return failed(command, f"no broker answers: {problem}")
+    except (LocalError, Refused) as problem:
+        return failed(command, problem)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = parser_of("group", DESCRIPTION, EXAMPLES)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add_list(verbs)
+    _add_describe(verbs)
+    delete = _verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete)
+    delete.add_argument("group", nargs="+", metavar="GROUP")
+    _add_reset_offsets(verbs)
+    delete_offsets = _verb(verbs, "delete-offsets", "forget offsets of some topics", group_changes.delete_offsets)
+    delete_offsets.add_argument("group", metavar="GROUP")
+    _add_topic(delete_offsets)
+    return parser
+
+
+def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = _verb(verbs, "list", "all groups, with their state", group_views.list_all)
+    parser.add_argument(
+        "--state", action="append", default=[], metavar="STATE", help="only these, as stable or empty; repeatable"
+    )
+    parser.add_argument("--type", choices=(CLASSIC, CONSUMER), help="only groups of this protocol")
+
+
+def _add_describe(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = _verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, epilog=DESCRIBE_EXAMPLES)
+    parser.add_argument("group", nargs="*", metavar="GROUP")
+    parser.add_argument("--all", action="store_true", help="every group")
+    parser.add_argument("--members", action="store_true", help="also a table of members and what they own")
+
+
+def _add_reset_offsets(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = _verb(
+        verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, epilog=RESET_EXAMPLES
+    )
+    parser.add_argument("group", metavar="GROUP")
+    scope = parser.add_mutually_exclusive_group()
+    _add_topic(scope)
+    scope.add_argument("--all-topics", action="store_true", help="every partition the group has committed")
+    target = parser.add_argument_group("where to, one of these").add_mutually_exclusive_group(required=True)
+    target.add_argument("--to-earliest", action="store_true", help="the beginning of each log")
+    target.add_argument("--to-latest", action="store_true", help="the end of each log")
+    target.add_argument("--to-current", action="store_true", help="where it is; the end where nothing is committed")
+    target.add_argument("--to-offset", type=int, metavar="N", help="this offset")
+    target.add_argument("--shift-by", type=int, metavar="N", help="so many on, or back if negative")
+    target.add_argument("--to-datetime", metavar="TIME", help="the first record at this time or later, ISO 8601")
+    target.add_argument("--by-duration", metavar="DURATION", help="so long before now, ISO 8601 as P1DT2H")
+    target.add_argument("--from-file", metavar="CSV", help="lines of topic,partition,offset")
+    parser.add_argument("--execute", action="store_true", help="do it; else it is only shown")
+    parser.add_argument("--export", action="store_true", help="print lines for --from-file instead of a table")
+
+
+def _add_topic(parser: "argparse._ActionsContainer") -> None:
+    parser.add_argument(
+        "--topic",
+        action="append",
+        default=[],
+        metavar="TOPIC[:PARTITION,…]",
+        help="these partitions, or all of the topic; repeatable",
+    )
+
+
+def _verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    what: str,
+    run_verb: Callable[[argparse.Namespace], int],
+    epilog: str | None = None,
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
+    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_json(parser)
+    parser.set_defaults(run=run_verb)
+    return parser

@@ -1,0 +1,232 @@
+"""Asking about groups: each group's coordinator, each partition's leader, and again while they are moving.
+
+A group belongs to one broker, its coordinator; the end of a log is known to its leader. Both move when brokers come and
+go, and a coordinator reads its log before it answers. So every question here is asked again for some seconds: of
+whoever is in charge by then. Groups are asked about together, one request a broker, however many there are.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from klamm.errors import ErrorCode
+from klamm.ids import TopicPartition
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
+from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+LIST_OFFSETS, FIND_COORDINATOR = 2, 10
+LATEST, EARLIEST = -1, -2
+
+ANSWER_SECONDS = 5.0
+PATIENCE_SECONDS = 15.0
+"""For a coordinator: long enough that another broker has taken over from one that died."""
+LEADER_SECONDS = 3.0
+"""For a leader: a partition without one is shown as such, not waited for."""
+PAUSE_SECONDS = 0.1
+
+COORDINATOR_MOVING = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
+LEADER_MOVING = {
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+}
+
+T = TypeVar("T")
+
+
+class Refused(Exception):  # noqa: N818
+    """Why the cluster did not do it, or why we did not even ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinator:
+    broker_id: int
+    address: Address
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id} ({self.address})"
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """What a coordinator said of one group: its error code, and the rest."""
+
+    coordinator: Coordinator
+    code: int
+    value: T
+
+
+AskOfGroups = Callable[[Conversation, Sequence[str]], Mapping[str, tuple[int, T]]]
+"""Asks one coordinator about some of its groups: for each of them the error code and what was said."""
+
+
+class Cluster:
+    """Some brokers to begin with, and all those they tell of."""
+
+    def __init__(self, bootstrap: Sequence[Address], patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._known = list(dict.fromkeys(bootstrap))
+        self._patience_seconds = patience_seconds
+
+    def of_groups(self, groups: Collection[str], ask: "AskOfGroups[T]") -> dict[str, Answered[T]]:
+        """What the coordinator of each of these groups says. Refused if one has none for too long."""
+        if groups:
+            self.brokers()
+        deadline = time.monotonic() + self._patience_seconds
+        answers: dict[str, Answered[T]] = {}
+        waiting = list(dict.fromkeys(groups))
+        while waiting:
+            problems: dict[str, str] = {}
+            for coordinator, its_groups in self._coordinators(waiting, problems).items():
+                self._ask_coordinator(coordinator, its_groups, ask, answers, problems)
+            waiting = [group for group in waiting if group in problems]
+            if waiting:
+                if time.monotonic() > deadline:
+                    raise Refused(_no_coordinator(waiting[0], problems[waiting[0]], self._patience_seconds))
+                time.sleep(PAUSE_SECONDS)
+        return {group: answers[group] for group in groups}
+
+    def of_group(self, group: str, ask: "AskOfGroups[T]") -> Answered[T]:
+        return self.of_groups([group], ask)[group]
+
+    def brokers(self) -> dict[int, Address]:
+        """Those that take part. From now on they are asked, too, when those we began with do not answer."""
+        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        found = {each.node_id: Address(each.host, each.port) for each in answer.brokers}
+        self._known = list(dict.fromkeys([*self._known, *found.values()]))
+        return found
+
+    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions."""
+        wanted = [MetadataRequestTopic(name=name) for name in sorted(set(topics))]
+        if not wanted:
+            return {}
+        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        return {
+            TopicPartition(topic.name, each.partition_index): each.leader_id
+            for topic in answer.topics
+            for each in topic.partitions
+        }
+
+    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        """The first offset at that time or later, -1 where no record is so young; LATEST and EARLIEST are times, too.
+
+        Partitions without a leader, or that are not there, are left out.
+        """
+        deadline = time.monotonic() + LEADER_SECONDS
+        found: dict[TopicPartition, int] = {}
+        waiting = set(partitions)
+        while waiting:
+            leaders = self.leaders(each.topic for each in waiting)
+            waiting &= leaders.keys()
+            addresses = self.brokers()
+            for leader in sorted({leaders[each] for each in waiting} & addresses.keys()):
+                its_own = sorted(each for each in waiting if leaders[each] == leader)
+                said = _offsets_said(addresses[leader], its_own, time_ms)
+                found |= {each: offset for each, (code, offset) in said.items() if not code}
+                waiting -= {each for each, (code, _) in said.items() if code not in LEADER_MOVING}
+            if not waiting or time.monotonic() > deadline:
+                break
+            time.sleep(PAUSE_SECONDS)
+        return found
+
+    def _coordinators(self, groups: Sequence[str], problems: dict[str, str]) -> dict[Coordinator, list[str]]:
+        answer = self._ask_anyone(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=list(groups)))
+        found: dict[Coordinator, list[str]] = {}
+        for each in answer.coordinators:
+            if each.error_code in COORDINATOR_MOVING:
+                problems[each.key] = name_of(each.error_code)
+            elif each.error_code:
+                raise Refused(f"group {each.key!r}: {each.error_message or name_of(each.error_code)}")
+            else:
+                found.setdefault(Coordinator(each.node_id, Address(each.host, each.port)), []).append(each.key)
+        return found
+
+    def _ask_coordinator(
+        self,
+        coordinator: Coordinator,
+        groups: Sequence[str],
+        ask: "AskOfGroups[T]",
+        answers: dict[str, Answered[T]],
+        problems: dict[str, str],
+    ) -> None:
+        try:
+            with Conversation(coordinator.address, ANSWER_SECONDS) as broker:
+                said = ask(broker, groups)
+        except NoAnswer as problem:
+            problems |= dict.fromkeys(groups, str(problem))
+            return
+        for group in groups:
+            if group not in said:
+                problems[group] = f"{coordinator} does not say a word of it"
+            elif said[group][0] in COORDINATOR_MOVING:
+                problems[group] = name_of(said[group][0])
+            else:
+                answers[group] = Answered(coordinator, *said[group])
+
+    def _ask_anyone(self, api_key: int, version: int, request: object) -> Any:
+        """The first that answers is asked first the next time."""
+        problems = []
+        for address in list(self._known):
+            try:
+                with Conversation(address, ANSWER_SECONDS) as broker:
+                    answer = broker.ask(api_key, version, request)
+            except NoAnswer as problem:
+                problems.append(str(problem))
+                continue
+            self._known.remove(address)
+            self._known.insert(0, address)
+            return answer
+        raise NoAnswer("; ".join(problems) or "there is no broker to ask")
+
+
+def name_of(code: int) -> str:
+    """Also of codes that are younger than we are."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def _offsets_said(
+    leader: Address, partitions: Sequence[TopicPartition], time_ms: int
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Error code and offset of each. A leader that does not answer is as good as none."""
+    topics = [
+        ListOffsetsTopic(name, [ListOffsetsPartition(index, timestamp=time_ms) for index in indexes])
+        for name, indexes in by_topic(partitions).items()
+    ]
+    try:
+        with Conversation(leader, ANSWER_SECONDS) as broker:
+            answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=topics))
+    except NoAnswer:
+        return {}
+    return {
+        TopicPartition(topic.name, each.partition_index): (each.error_code, each.offset)
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+
+
+def _no_coordinator(group: str, problem: str, seconds: float) -> str:
+    return (
+        f"group {group!r} has no coordinator that answers, after {seconds:.0f} s: {problem}; "
+        "`klamm status` shows which brokers run"
+    )

@@ -1,0 +1,271 @@
+"""Groups looked at: listed, and described with their lag, partition by partition."""
+
+import argparse
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from klamm.cli.group_asking import (
+    ANSWER_SECONDS,
+    COORDINATOR_MOVING,
+    LATEST,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    Cluster,
+    by_topic,
+    name_of,
+)
+from klamm.cli.group_seen import (
+    CLASSIC,
+    CONSUMER,
+    GroupSeen,
+    MemberSeen,
+    committed_offsets,
+    describe_classic,
+    describe_consumer,
+    groups_seen,
+)
+from klamm.cli.options import Misused, addresses_of, bootstrap_of
+from klamm.cli.saying import counted, failed, print_json, table
+from klamm.ids import TopicPartition
+from klamm.local.asking import Address, Conversation, NoAnswer
+from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+
+LIST_GROUPS = 16
+STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+
+
+def cluster_of(options: argparse.Namespace) -> Cluster:
+    return Cluster(addresses_of(bootstrap_of(options)))
+
+
+def list_all(options: argparse.Namespace) -> int:
+    """Every broker tells of the groups it coordinates. One that does not answer is named, the others are shown."""
+    states = [state_of(text) for text in options.state]
+    types = [options.type] if options.type else []
+    listed, code = _listed("group list", cluster_of(options), states, types)
+    if options.json:
+        print_json(listed)
+    elif listed:
+        print(table(("group", "type", "state", "members", "coordinator"), [tuple(each.values()) for each in listed]))
+    elif not code:
+        print("no groups")
+    return code
+
+
+def state_of(text: str) -> str:
+    """One of Kafka's names, however it is capitalised."""
+    known = {each.lower(): each for each in STATES}
+    if text.lower() not in known:
+        near = get_close_matches(text.lower(), known, n=1)
+        hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(STATES)}"
+        raise Misused(f"--state {text}: there is no such state; {hint}")
+    return known[text.lower()]
+
+
+def _listed(
+    command: str, cluster: Cluster, states: Sequence[str], types: Sequence[str]
+) -> tuple[list[dict[str, object]], int]:
+    """Groups in the order of their names, and the exit code."""
+    found: dict[str, dict[str, object]] = {}
+    code = 0
+    for broker_id, address in sorted(cluster.brokers().items()):
+        try:
+            found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}
+        except NoAnswer as problem:
+            code = failed(command, f"the groups of broker {broker_id} are missing: {problem}")
+    return [found[group] for group in sorted(found)], code
+
+
+def _listed_by(
+    broker_id: int, address: Address, states: Sequence[str], types: Sequence[str]
+) -> list[dict[str, object]]:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        with Conversation(address, ANSWER_SECONDS) as broker:
+            answer = broker.ask(LIST_GROUPS, 5, ListGroupsRequest(list(states), list(types)))
+            if not answer.error_code:
+                members = _member_counts(broker, answer.groups)
+                return [
+                    {
+                        "group": each.group_id,
+                        "type": each.group_type.lower(),
+                        "state": each.group_state,
+                        "members": members.get(each.group_id),
+                        "coordinator": broker_id,
+                    }
+                    for each in answer.groups
+                ]
+        if answer.error_code not in COORDINATOR_MOVING or time.monotonic() > deadline:
+            raise NoAnswer(f"{address}: {name_of(answer.error_code)}")
+        time.sleep(PAUSE_SECONDS)
+
+
+def _member_counts(broker: Conversation, groups: Iterable[ListedGroup]) -> dict[str, int]:
+    """Two more questions, however many groups there are. Kinds of groups that we cannot describe have no count."""
+    kinds: dict[str, list[str]] = {}
+    for group in groups:
+        kinds.setdefault(group.group_type.lower(), []).append(group.group_id)
+    counts: dict[str, int] = {}
+    if consumer := kinds.get(CONSUMER):
+        told = describe_consumer(broker, consumer)
+        counts |= {group: len(each.members) for group, (code, each) in told.items() if not code}
+    if classic := kinds.get(CLASSIC):
+        told_classic = describe_classic(broker, classic)
+        counts |= {group: len(each.members) for group, (code, each) in told_classic.items() if not code}
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One partition of a group: how far it has read, how far it could, and who does it."""
+
+    partition: TopicPartition
+    committed: int | None
+    log_end: int | None
+    owner: MemberSeen | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.committed is None or self.log_end is None else self.log_end - self.committed
+
+
+def describe(options: argparse.Namespace) -> int:
+    if bool(options.group) == options.all:
+        raise Misused("say which groups, or --all")
+    cluster = cluster_of(options)
+    names, code = list(dict.fromkeys(options.group)), 0
+    if options.all:
+        listed, code = _listed("group describe", cluster, [], [CLASSIC, CONSUMER])
+        names = [str(each["group"]) for each in listed]
+    seen = groups_seen(cluster, names)
+    for group in options.group:
+        if seen[group] is None:
+            code = failed("group describe", unknown(group))
+    there = [each for each in seen.values() if each is not None]
+    readings = _readings(cluster, there)
+    if options.json:
+        print_json([_document(each, readings[each.group]) for each in there])
+    elif there:
+        print("\n\n".join(described(each, readings[each.group], options.members) for each in there))
+    elif not code:
+        print("no groups")
+    return code
+
+
+def unknown(group: str) -> str:
+    return f"there is no consumer group {group!r}; `klamm group list` lists them"
+
+
+def _readings(cluster: Cluster, groups: Sequence[GroupSeen]) -> dict[str, list[Reading]]:
+    """Committed offsets first and ends after them, so that no group seems to be ahead of its topic."""
+    committed = committed_offsets(cluster, [each.group for each in groups])
+    read = {each.group: sorted({*committed[each.group], *each.owners}) for each in groups}
+    ends = cluster.offsets_at({partition for partitions in read.values() for partition in partitions}, LATEST)
+    return {each.group: _read_by(each, read[each.group], committed[each.group], ends) for each in groups}
+
+
+def _read_by(
+    group: GroupSeen,
+    partitions: Collection[TopicPartition],
+    committed: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> list[Reading]:
+    owners = group.owners
+    return [Reading(each, committed.get(each), ends.get(each), owners.get(each)) for each in partitions]
+
+
+def described(group: GroupSeen, readings: Sequence[Reading], with_members: bool) -> str:
+    """What stands in a column of dashes is not known: no offset committed, no leader, nobody who reads it."""
+    lines = [headline(group, readings)]
+    if readings:
+        rows = [(*each.partition, each.committed, each.log_end, each.lag, *_who(each.owner)) for each in readings]
+        lines.append(table(("topic", "partition", "committed", "log end", "lag", "member", "client", "host"), rows))
+    if with_members and group.members:
+        lines += ["", _members_table(group)]
+    return "\n".join(lines)
+
+
+def headline(group: GroupSeen, readings: Sequence[Reading]) -> str:
+    facts = [group.state, f"{group.kind} protocol"]
+    if group.protocol_type not in ("", "consumer"):
+        facts.append(f"of {group.protocol_type}")
+    if group.assignor:
+        facts.append(f"assignor {group.assignor}")
+    facts += [counted(len(group.members), "member"), f"coordinator {group.coordinator}"]
+    lags = [each.lag for each in readings if each.lag is not None]
+    if lags:
+        without = len(readings) - len(lags)
+        facts.append(f"total lag {sum(lags)}" + (f" ({counted(without, 'partition')} not counted)" if without else ""))
+    return f"group {group.group}: {', '.join(facts)}"
+
+
+def _who(owner: MemberSeen | None) -> tuple[str | None, str | None, str | None]:
+    return (owner.member_id, owner.client_id, owner.host) if owner else (None, None, None)
+
+
+def _members_table(group: GroupSeen) -> str:
+    """Columns that say something: epochs and protocols where there are several, what moves while it moves."""
+    columns: list[tuple[str, list[object]]] = [
+        ("member", [each.member_id for each in group.members]),
+        ("instance", [each.instance_id for each in group.members]),
+        ("client", [each.client_id for each in group.members]),
+        ("host", [each.host for each in group.members]),
+        ("protocol", [each.protocol for each in group.members]),
+        ("epoch", [each.epoch for each in group.members]),
+        ("owns", [owned(each.owns) for each in group.members]),
+    ]
+    if any(each.owns != each.shall_own for each in group.members):
+        columns.append(("shall own", [owned(each.shall_own) for each in group.members]))
+    shown = [column for column in columns if any(cell is not None for cell in column[1])]
+    return table([heading for heading, _ in shown], list(zip(*(cells for _, cells in shown), strict=True)))
+
+
+def owned(partitions: Iterable[TopicPartition]) -> str:
+    """`invoice: 0 1, orders: 2`"""
+    topics = by_topic(partitions)
+    return ", ".join(f"{topic}: {' '.join(map(str, numbers))}" for topic, numbers in topics.items()) or "nothing"
+
+
+def _document(group: GroupSeen, readings: Sequence[Reading]) -> dict[str, object]:
+    lags = [each.lag for each in readings if each.lag is not None]
+    return {
+        "group": group.group,
+        "type": group.kind,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor or None,
+        "epoch": group.epoch,
+        "coordinator": {"id": group.coordinator.broker_id, **group.coordinator.address._asdict()},
+        "lag": sum(lags) if lags else None,
+        "partitions": [_reading_document(each) for each in readings],
+        "members": [_member_document(each) for each in group.members],
+    }
+
+
+def _reading_document(reading: Reading) -> dict[str, object]:
+    member, client, host = _who(reading.owner)
+    return {
+        "topic": reading.partition.topic,
+        "partition": reading.partition.partition,
+        "committed": reading.committed,
+        "log_end": reading.log_end,
+        "lag": reading.lag,
+        "member": member,
+        "client": client,
+        "host": host,
+    }
+
+
+def _member_document(member: MemberSeen) -> dict[str, object]:
+    return {
+        "member": member.member_id,
+        "instance": member.instance_id,
+        "client": member.client_id,
+        "host": member.host,
+        "protocol": member.protocol,
+        "epoch": member.epoch,
+        "owns": by_topic(member.owns),
+        "shall_own": by_topic(member.shall_own),
+    }

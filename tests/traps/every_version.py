@@ -59,9 +59,9 @@ def _api_versions(raw: Raw, topic: str, version: int) -> tuple[Any, Callable[[An
 
 
 def _find_coordinator(raw: Raw, topic: str, version: int) -> tuple[Any, Callable[[Any], bool]]:
-    """There are no groups yet, and the answer says so in a way that makes clients ask again."""
+    """Whoever asks first may have to ask again: the topic of the offsets is not there yet."""
     request = FindCoordinatorRequest(key="group", coordinator_keys=["group"])
-    return request, lambda a: (a.coordinators[0] if version >= 4 else a).error_code == 15
+    return request, lambda a: (a.coordinators[0] if version >= 4 else a).error_code in (0, 15)
 
 
 def _create_topics(raw: Raw, topic: str, version: int) -> tuple[Any, Callable[[Any], bool]]:

@@ -174,7 +174,7 @@ class LocalCluster:
         if node.rack is not None:
             command += ["--rack", node.rack]
         command += ["--roles", ",".join(node.roles), "--quorum", record.quorum, "--cluster-id", record.cluster_id]
-        for name, value in sorted(record.settings.items()):
+        for name, value in sorted(record.given_settings.items()):
             command += ["--set", f"{name}={value}"]
         return command
 

@@ -173,7 +173,7 @@ class Cluster:
 
     def _config(self, node: NodeRecord) -> BrokerConfig:
         record, directory = self._opened.record, self._opened.directory
-        values = dict(record.settings)
+        values = dict(record.given_settings)
         values["node.id"] = str(node.node_id)
         values["listeners"] = f"PLAINTEXT://{record.host}:{node.port}"
         values["log.dirs"] = str(directory / f"node-{node.node_id}")

@@ -18,6 +18,8 @@ from klamm.local.topology import PlannedNode
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
+LOCAL_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
+"""Where a cluster on one machine differs from Kafka's defaults, because people wait for it in every test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,13 @@ class ClusterRecord:
     cluster_id: str
     host: str
     settings: Mapping[str, str]
-    """Given to every node."""
+    """As whoever made it wished."""
     nodes: tuple[NodeRecord, ...]
+
+    @property
+    def given_settings(self) -> Mapping[str, str]:
+        """What every node is given."""
+        return {**LOCAL_DEFAULTS, **self.settings}
 
     def node(self, node_id: int) -> NodeRecord:
         for node in self.nodes:

@@ -1,0 +1,1 @@
+"""Consumer groups: who is a member, who reads what, and how far."""

@@ -1,1 +1,1 @@
-"""Consumer groups: who reads what, and how far each group has read."""
+"""The coordinators: groups and their offsets, later transactions; cores whose state is replayed from their own log."""

@@ -1,1 +1,1 @@
-"""The two kinds of group: the classic one, whose members assign, and the newer one, where the coordinator does."""
+"""Consumer groups: who is a member, who reads what, and how far."""

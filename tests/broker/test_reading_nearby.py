@@ -21,9 +21,21 @@ def world_with_racks(selector: str = RACK_AWARE) -> World:
     return world
 
 
-def read(world: World, broker_id: int, rack: str = "", offset: int = 0, wait_ms: int = 0, epoch: int = -1) -> Any:
+def read(
+    world: World,
+    broker_id: int,
+    rack: str = "",
+    offset: int = 0,
+    wait_ms: int = 0,
+    epoch: int = -1,
+    last_epoch: int = -1,
+) -> Any:
     partition = FetchPartition(
-        partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=epoch
+        partition=0,
+        fetch_offset=offset,
+        partition_max_bytes=1 << 20,
+        current_leader_epoch=epoch,
+        last_fetched_epoch=last_epoch,
     )
     request = FetchRequest(
         max_wait_ms=wait_ms,
@@ -97,3 +109,13 @@ def test_by_default_only_the_leader_serves_readers_and_others_name_it() -> None:
     answer = read(world, 2)
     assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == (0, 0)
+
+
+def test_a_follower_that_is_behind_does_not_say_that_the_consumers_history_is_another() -> None:
+    world = world_with_racks()
+    world[0].produce(b"b")
+    world.settle_all(deaf=frozenset({2}))
+    assert read(world, 2, "rack-2", offset=2, last_epoch=0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert read(world, 2, "rack-2", offset=2, last_epoch=0).diverging_epoch.epoch == -1
+    answer = read(world, 0, offset=3, last_epoch=0)
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 2), "the leader knows"

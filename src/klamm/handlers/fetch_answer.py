@@ -164,6 +164,9 @@ class FetchAnswer:
                 return
         parted = diverging(partition, position.last_fetched_epoch, position.fetch_offset)
         if parted is not None:
+            if partition.leading is None:
+                # A follower may merely be behind, or not have been cut yet. The leader knows, and is asked next.
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             data.diverging_epoch = parted
         elif left > 0 or at_least_one:
             size = min(position.max_bytes, left)

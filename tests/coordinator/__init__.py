@@ -1,0 +1,1 @@
+"""The coordinators, with a clock of our own and a log in memory."""

@@ -1,0 +1,1 @@
+"""Assignors against what a beginner would say about an assignment."""

@@ -1,0 +1,1 @@
+"""What groups are made of: subscriptions, patterns, members."""

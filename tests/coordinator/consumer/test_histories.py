@@ -2,7 +2,9 @@
 
 A partition is a member's from the reply that gave it until the member reports to have it no longer, or is told that it
 is out, or its session has been over on its own clock. A reply may be lost, a request may be lost, an append may fail;
-the member then says everything again. The clients here do as they are told, some of them late.
+the member then says everything again. The clients here do as they are told, some of them late. What one reports it
+stands by: if it has not yet taken something that it was told to take, and says so, and hears no answer, it does not
+take it before it is told again. (Somebody else may have got it, with KIP-848 as it is.)
 """
 
 import subprocess
@@ -48,10 +50,7 @@ class Client:
 
     @property
     def owned(self) -> dict[str, set[int]]:
-        owned: dict[str, set[int]] = {}
-        for topic, partition in self.has:
-            owned.setdefault(topic, set()).add(partition)
-        return owned
+        return of_partitions(self.has)
 
     def heard(self, reply: HeartbeatReply) -> None:
         self.epoch = reply.member_epoch
@@ -60,12 +59,24 @@ class Client:
             named = by_name(reply.assignment)
             self.should = {(topic, partition) for topic, found in named.items() for partition in found}
 
+    def was_not_heard(self, reported: Mapping[str, set[int]] | None) -> None:
+        self.says_everything = True
+        if reported is not None:
+            self.should &= self.has
+
     def obey(self) -> None:
         self.has = set(self.should)
 
     def forget_everything(self) -> None:
         self.epoch, self.says_everything = 0, True
         self.has, self.should = set(), set()
+
+
+def of_partitions(partitions: set[tuple[str, int]]) -> dict[str, set[int]]:
+    by_topic: dict[str, set[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, set()).add(partition)
+    return by_topic
 
 
 class History:
@@ -123,11 +134,12 @@ class History:
             more |= {"subscribed_topic_regex": client.regex}
             owned = client.owned
         if self.lossy and self.random.random() < 0.05:
-            client.says_everything = True
+            client.was_not_heard(owned)
             return
         try:
             reply = self.bench.beat(client.member_id, client.epoch, owned, **more)
         except KafkaError as error:
+            client.was_not_heard(owned)
             self.refused(client, error.code)
             return
         if owned is not None:
@@ -136,19 +148,18 @@ class History:
         if reply.assignment is not None:
             self.give(client, by_name(reply.assignment))
         if self.lossy and self.random.random() < 0.1:
-            client.says_everything = True
+            client.was_not_heard(owned)
             return
         client.heard_ms = self.bench.passed_ms
         client.heard(reply)
+        self.give(client, of_partitions(client.should))
 
     def refused(self, client: Client, code: ErrorCode) -> None:
         if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
             client.forget_everything()
             self.released(client, set())
-        elif code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            client.says_everything = True
         else:
-            assert code == ErrorCode.UNRELEASED_INSTANCE_ID, code
+            assert code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNRELEASED_INSTANCE_ID), code
 
     def leave(self, client: Client) -> None:
         for_a_while = client.instance_id is not None and self.random.random() < 0.7

@@ -86,7 +86,7 @@ def moves(before: Members, assignment: Assignment) -> int:
     return sum(homes.get((topic, p), member_id) != member_id for member_id, topic, p in places(assignment))
 
 
-def least_even_moves(members: Members, topics: Topics, had: Mapping[str, int], unowned: int) -> int:
+def least_even_moves(members: Members, had: Mapping[str, int], unowned: int) -> int:
     """The least number of moves to a balanced assignment, found by trying every choice of who gets one more.
 
     `had` says how many wanted partitions each member has, `unowned` how many nobody has.

@@ -3,7 +3,8 @@
 Who has the most gives to who has the least, directly or along a chain: a gives a partition to b, who gives another
 one to c. While there is a chain from a member to one that has at least two fewer, the chain is followed; when there
 is none, no assignment is better balanced (this is known of semi-matchings: the sum of squared loads is least exactly
-if no such chain exists). The shortest chain is taken, and on it partitions that are on the move anyway.
+if no such chain exists). The shortest chain is taken; in the end, partitions go back to their owners where that
+leaves the balance as it is. That the moves are the least possible is not promised, but nearly always true.
 
 Members of one subscription form a crowd, since what one of them may take all of them may. In the search a topic and
 a crowd are looked at once.
@@ -145,11 +146,9 @@ class _Group:
             self._move(min(places, key=lambda place: self._regret(place, previous, taker)), taker)
             taker = previous
 
-    def _regret(self, place: Place, giver: str, taker: str) -> tuple[int, bool, bool, int]:
-        """The smaller, the better it is to move this one: homewards, a guest, from home; far from here, near there."""
-        home = self._home.get(place)
-        stickiness = 0 if home == taker else 2 if home == giver else 1
-        return stickiness, not self._near.is_far(place, giver), self._near.is_far(place, taker), -place[1]
+    def _regret(self, place: Place, giver: str, taker: str) -> tuple[bool, bool, int]:
+        """The smaller, the better it is to move this one: what is far from here, what is near there."""
+        return not self._near.is_far(place, giver), self._near.is_far(place, taker), -place[1]
 
     def _lines_by_rack(self, takers: tuple[int, ...]) -> dict[str, list[tuple[int, str]]]:
         """The subscribers with their loads, as heaps; those without a rack stand in a line of their own."""

@@ -144,6 +144,6 @@ class MixedHistory(History):
         super().rest()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_no_partition_is_with_two_members_of_either_protocol(seed: int) -> None:
     MixedHistory(seed).run(300)

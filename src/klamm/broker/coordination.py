@@ -221,9 +221,12 @@ class Coordination:
                     self._give(ticket, failure)
                 self._look_at_clock(hosted)
                 return
+        follows = hosted.shard.settle(now)
         self._look_at_clock(hosted)
         if verdict.response:
             self._answer_when_safe(hosted, verdict.response, now)
+        if follows is not None:
+            self._carry_out(hosted, follows, now)
 
     def _write(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
         builder = BatchBuilder()

@@ -2,8 +2,8 @@
 
 A feature is supported in a range by each node and finalized at one level by a record; a level of 0 is no record.
 `metadata.version` stands at Kafka 4.3's, because the records are Kafka's of that version, and
-`eligible.leader.replicas.version` at 1 (KIP-966). `transaction.version`, `group.version` and the others are named when
-what they promise is there: clients change their ways when they see them.
+`eligible.leader.replicas.version` at 1 (KIP-966), `group.version` at 1 (KIP-848). `transaction.version` and the others
+are named when what they promise is there: clients change their ways when they see them.
 
 A level goes up when everybody supports it. It goes down only where nothing that was written would be lost: the
 metadata version never, eligible leader replicas while no partition lives on them.
@@ -23,9 +23,11 @@ METADATA_VERSION = "metadata.version"
 LATEST_METADATA_VERSION = 30
 OLDEST_METADATA_VERSION = 7
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"
 
 SUPPORTED: dict[str, FeatureRange] = {
     ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 1),
+    GROUP_VERSION: FeatureRange(0, 1),
     METADATA_VERSION: FeatureRange(OLDEST_METADATA_VERSION, LATEST_METADATA_VERSION),
 }
 
@@ -35,6 +37,7 @@ def bootstrap_records() -> list[MetadataRecord]:
     return [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=LATEST_METADATA_VERSION),
         FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
+        FeatureLevelRecord(name=GROUP_VERSION, feature_level=1),
     ]
 
 

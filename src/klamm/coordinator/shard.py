@@ -10,9 +10,11 @@ from collections.abc import Callable, Collection
 from random import Random
 
 from klamm.coordinator.groups.classic import ClassicGroup
-from klamm.coordinator.groups.group import Group, Surroundings, TimerName
+from klamm.coordinator.groups.consumer import ConsumerGroup
+from klamm.coordinator.groups.group import CONSUMER, Group, Surroundings, TimerName
 from klamm.coordinator.offsets import Offsets
 from klamm.coordinator.records import (
+    ConsumerGroupMetadataKey,
     GroupMetadataKey,
     GroupMetadataValue,
     GroupRecord,
@@ -21,11 +23,12 @@ from klamm.coordinator.records import (
 )
 from klamm.coordinator.settings import GroupSettings
 from klamm.coordinator.wishes import (
+    JOINS,
     NO_MEMBER,
     Answered,
     BeatWish,
     CommitWish,
-    DescribedClassicGroup,
+    HeartbeatWish,
     JoinWish,
     LeaveWish,
     ListedGroup,
@@ -51,6 +54,8 @@ class Shard:
         self._around = Surroundings(settings, random, image)
         self._groups: dict[str, Group] = {}
         self._offsets = Offsets()
+        self._became_classic: set[str] = set()
+        """Groups that were of the newer protocol before the last records."""
 
     # Members of the classic protocol.
 
@@ -78,6 +83,27 @@ class Shard:
     def leave(self, wish: LeaveWish, ticket: Ticket, now: Now) -> Verdict:
         _check_group_id(wish.group_id)
         return self._group_with_members(wish.group_id).leave(wish, ticket, now)
+
+    # Members of the newer one.
+
+    def heartbeat(self, wish: HeartbeatWish, ticket: Ticket, now: Now) -> Verdict:
+        if CONSUMER not in self._settings.protocols:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Groups of the consumer protocol are not served here.")
+        _check_group_id(wish.group_id)
+        group = self._groups.get(wish.group_id)
+        if isinstance(group, ConsumerGroup):
+            return group.heartbeat(wish, ticket, now)
+        if wish.member_epoch != JOINS:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {wish.group_id} is not a consumer group.")
+        if group is None:
+            return ConsumerGroup(wish.group_id, self._around).heartbeat(wish, ticket, now)
+        assert isinstance(group, ClassicGroup)
+        verdict = ConsumerGroup.upgrade(group.snapshot(), self._around, wish, ticket, now)
+        if verdict.records:
+            # Classic members join again, and find a coordinator that assigns.
+            again = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+            verdict.response += [Answered(waiting, again) for waiting in group.everybody_waiting()]
+        return verdict
 
     # Offsets.
 
@@ -124,8 +150,13 @@ class Shard:
         group = self._existing(group_id)
         if not isinstance(group, ClassicGroup):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a classic group.")
-        described: DescribedClassicGroup = group.described()
-        return Decision([Answered(ticket, described)])
+        return Decision([Answered(ticket, group.described())])
+
+    def describe_consumer(self, group_id: str, ticket: Ticket, now: Now) -> Verdict:
+        group = self._existing(group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return Decision([Answered(ticket, group.described())])
 
     def listed(self, ticket: Ticket, now: Now) -> Verdict:
         listed: list[ListedGroup] = [self._groups[group_id].listed() for group_id in sorted(self._groups)]
@@ -135,6 +166,7 @@ class Shard:
 
     def begin(self, now: Now) -> None:
         """Everything is replayed, and this shard answers from now on."""
+        self._became_classic.clear()
         for group in self._groups.values():
             group.begin(now)
         self._around.timers.set(EXPIRY, now.monotonic_ms + self._settings.offsets_check_ms)
@@ -156,7 +188,25 @@ class Shard:
     def follow(self, image: Image, topics_deleted: Collection[str], now: Now) -> Verdict:
         """The cluster's metadata moved on. Offsets of topics that are gone go, too."""
         self._around.image = image
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.topics_changed()
         return Decision([], self._offsets.of_topics(set(topics_deleted)) if topics_deleted else [])
+
+    def settle(self, now: Now) -> Verdict | None:
+        """After records were replayed: what follows for groups that are of another kind now."""
+        if not self._became_classic:
+            return None
+        verdict: Verdict = Decision([])
+        for group_id in sorted(self._became_classic):
+            group = self._groups.get(group_id)
+            if isinstance(group, ClassicGroup) and not group.is_empty:
+                group.begin(now)
+                more = group.rebalance(now)
+                verdict.response += more.response
+                verdict.records += more.records
+        self._became_classic.clear()
+        return verdict
 
     def everybody_waiting(self) -> list[Ticket]:
         return [ticket for group in self._groups.values() for ticket in group.everybody_waiting()]
@@ -189,6 +239,8 @@ class Shard:
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             self._replay_classic(key.group, value)
+        else:
+            self._replay_consumer(key.group, record)
 
     def _replay_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
         group = self._groups.get(group_id)
@@ -198,7 +250,20 @@ class Shard:
             return
         if not isinstance(group, ClassicGroup):
             group = self._groups[group_id] = ClassicGroup(group_id, self._around)
+            self._became_classic.add(group_id)
         group.replay(value)
+
+    def _replay_consumer(self, group_id: str, record: GroupRecord) -> None:
+        group = self._groups.get(group_id)
+        if isinstance(record.key, ConsumerGroupMetadataKey) and record.value is None:
+            if isinstance(group, ConsumerGroup):
+                del self._groups[group_id]
+            return
+        if not isinstance(group, ConsumerGroup):
+            if record.value is None:
+                return
+            group = self._groups[group_id] = ConsumerGroup(group_id, self._around)
+        group.replay(record)
 
     # Finding.
 

@@ -56,6 +56,8 @@ TABLE: dict[int, str] = {
     63: "broker_heartbeat",
     64: "unregister_broker",
     67: "allocate_producer_ids",
+    68: "consumer_group_heartbeat",
+    69: "consumer_group_describe",
     74: "list_config_resources",
     75: "describe_topic_partitions",
     80: "add_raft_voter",

@@ -13,6 +13,7 @@ else notices.
 from klamm.codec.primitives import Malformed
 from klamm.coordinator.groups.classic_member import ClassicMember
 from klamm.coordinator.groups.classic_state import ClassicState, State
+from klamm.coordinator.groups.conversion import ClassicSnapshot, ClassicSnapshotMember
 from klamm.coordinator.groups.group import CLASSIC, CONSUMER_PROTOCOL_TYPE, Surroundings, TimerName
 from klamm.coordinator.groups.rebalance import SESSION, Rebalance
 from klamm.coordinator.groups.subscription import read_subscription
@@ -251,6 +252,10 @@ class ClassicGroup:
     def begin(self, now: Now) -> None:
         self._rebalance.expect_everybody(now)
 
+    def rebalance(self, now: Now) -> Verdict:
+        """It was a group of the newer protocol until now: its members have to join it anew."""
+        return self._rebalance.begin(now)
+
     def everybody_waiting(self) -> list[Ticket]:
         return [each for member in self._is for each in (member.joining, member.syncing) if each is not None]
 
@@ -299,10 +304,23 @@ class ClassicGroup:
     def is_empty(self) -> bool:
         return self._is.state is State.EMPTY and not self._is.pending
 
-    @property
-    def reads_topics(self) -> bool:
-        """Whether its members are consumers that assign partitions of topics, as far as they say."""
-        return self._is.protocol_type == CONSUMER_PROTOCOL_TYPE
+    def snapshot(self) -> ClassicSnapshot:
+        """What a group of the newer protocol takes over."""
+        group = self._is
+        members = [
+            ClassicSnapshotMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.protocols,
+                member.assignment,
+            )
+            for member in group
+        ]
+        return ClassicSnapshot(self.group_id, group.generation, group.protocol_type, group.protocol, members)
 
     def tombstones(self) -> list[GroupRecord]:
         return [GroupRecord(GroupMetadataKey(self.group_id), None)]

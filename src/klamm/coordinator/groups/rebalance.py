@@ -176,7 +176,10 @@ class Rebalance:
             return self._session_ended(timer.member_id, now)
         if timer.kind == JOIN:
             return self._joining_ended(now)
-        return self._syncing_ended(now)
+        if timer.kind == SYNC:
+            return self._syncing_ended(now)
+        # Left over from the time when this was a group of the newer protocol.
+        return Decision([])
 
     def _session_ended(self, member_id: str, now: Now) -> Verdict:
         group = self._group

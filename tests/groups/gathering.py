@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import ConsumerGroupState, KafkaException
 from confluent_kafka.admin import AdminClient
@@ -53,16 +53,13 @@ class Gathering:
         self.members += new
         return new
 
-    def wait_shared(self, among: int | None = None, within_seconds: float = 30.0) -> list[int]:
-        """Until every partition has one owner among the members who run, `among` of whom own any.
+    def wait_shared(self, among: int, within_seconds: float = 30.0) -> None:
+        """Until every partition has one owner among the members who run, and so many of them own any."""
+        self._wait_owned(lambda sizes: sum(1 for size in sizes if size) == among, f"among {among}", within_seconds)
 
-        How many each of them owns, the smallest first.
-        """
-        deadline = time.monotonic() + within_seconds
-        while not self._is_shared(among):
-            assert time.monotonic() < deadline, f"not shared within {within_seconds:.0f} s: {self.described()}"
-            time.sleep(0.05)
-        return sorted(len(member.owned) for member in self.running)
+    def wait_spread(self, *sizes: int, within_seconds: float = 30.0) -> None:
+        """Until every partition has one owner, and the members own so many each, the smallest first."""
+        self._wait_owned(lambda owned: owned == list(sizes), f"as {sizes}", within_seconds)
 
     def wait_joined(self, count: int, within_seconds: float = 30.0) -> None:
         """Until the coordinator knows so many members, and that all of them have what is theirs."""
@@ -112,9 +109,12 @@ class Gathering:
             return -1, ConsumerGroupState.UNKNOWN
         return len(found.members), found.state
 
-    def _is_shared(self, among: int | None) -> bool:
-        owned = [member.owned for member in self.running]
-        everything = sorted(partition for each in owned for partition in each)
-        if everything != sorted(self.partitions):
-            return False
-        return among is None or sum(1 for each in owned if each) == among
+    def _wait_owned(self, is_right: Callable[[list[int]], bool], what: str, within_seconds: float) -> None:
+        deadline = time.monotonic() + within_seconds
+        while True:
+            owned = [member.owned for member in self.running]
+            each_once = sorted(itertools.chain(*owned)) == sorted(self.partitions)
+            if each_once and is_right(sorted(len(partitions) for partitions in owned)):
+                return
+            assert time.monotonic() < deadline, f"not {what} within {within_seconds:.0f} s: {self.described()}"
+            time.sleep(0.05)

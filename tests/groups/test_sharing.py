@@ -25,18 +25,18 @@ def test_S25_one_three_ten_and_thirteen_members_of_ten_partitions(
     options = {"protocol": protocol, "assignor": assignor, "session_ms": 3000}
     with Gathering(node.bootstrap, ten, f"group-of-{ten}") as group, Feeder(node.bootstrap, ten, PARTITIONS) as feeder:
         group.start(client, 1, **options)
-        assert group.wait_shared() == [10]
+        group.wait_spread(10)
         group.start(client, 2, **options)
-        assert group.wait_shared(among=3) == [3, 3, 4]
+        group.wait_spread(3, 3, 4)
         group.start(client, 7, **options)
-        assert group.wait_shared(among=10) == [1] * 10
+        group.wait_spread(*[1] * 10)
         group.start(client, 3, **options)
         group.wait_joined(13)
-        assert group.wait_shared(among=10) == [0] * 3 + [1] * 10
+        group.wait_spread(*[0] * 3, *[1] * 10)
         busy = [member for member in group.running if member.owned]
         busy[0].leave()
         busy[1].kill9()
-        assert group.wait_shared(among=10) == [0] + [1] * 10
+        group.wait_spread(0, *[1] * 10)
         group.wait_handled(feeder.stop())
         found = group.reckoned(feeder.ends)
         print(f"{client} {protocol} {assignor}: {found}")

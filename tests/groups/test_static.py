@@ -33,7 +33,7 @@ def _restarted_one_by_one(node: Node, ten: str, clients: list[str], protocol: st
         for number, client in enumerate(clients):
             group.start(client, 1, instance=f"instance-{number}", **options)
         group.wait_joined(10)
-        assert group.wait_shared(among=10) == [1] * 10
+        group.wait_spread(*[1] * 10)
         before = generation(raw, group.group)
         for number, (client, member) in enumerate(zip(clients, list(group.running), strict=True)):
             others = {one: len(_moves(one)) for one in group.running if one is not member}

@@ -46,6 +46,13 @@ def start_node(tmp_path: Path) -> Iterator[StartNode]:
         yield start
 
 
+@pytest.fixture(scope="module")
+def start_module_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartNode]:
+    """The same for all tests of a module."""
+    with _starter(tmp_path_factory.mktemp("nodes")) as start:
+        yield start
+
+
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic name no other test uses, readable in a log."""

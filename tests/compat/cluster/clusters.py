@@ -28,7 +28,7 @@ class Cluster(ABC):
 
     def __init__(self, brokers: int) -> None:
         self.brokers = range(brokers)
-        self._down: set[int] = set()
+        self.down: set[int] = set()
 
     @property
     def bootstrap(self) -> str:
@@ -47,19 +47,19 @@ class Cluster(ABC):
 
     def stop(self, broker_id: int) -> None:
         self._stop(broker_id)
-        self._down.add(broker_id)
+        self.down.add(broker_id)
 
     def kill(self, broker_id: int) -> None:
         self._kill(broker_id)
-        self._down.add(broker_id)
+        self.down.add(broker_id)
 
     def start(self, broker_id: int) -> None:
         """Returns when the node serves clients."""
         self._start(broker_id)
-        self._down.remove(broker_id)
+        self.down.remove(broker_id)
 
     def start_all(self) -> None:
-        for broker_id in sorted(self._down):
+        for broker_id in sorted(self.down):
             self.start(broker_id)
 
     @abstractmethod

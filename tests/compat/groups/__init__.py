@@ -1,0 +1,1 @@
+"""Groups with Kafka's own consumer and tools."""

@@ -12,6 +12,7 @@ from random import Random
 from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.coordinator.groups.group import CONSUMER, Group, Surroundings, TimerName
+from klamm.coordinator.groups.member_checks import check_heartbeat
 from klamm.coordinator.offsets import Offsets
 from klamm.coordinator.records import (
     ConsumerGroupMetadataKey,
@@ -31,6 +32,7 @@ from klamm.coordinator.wishes import (
     HeartbeatWish,
     JoinWish,
     LeaveWish,
+    LeftMember,
     ListedGroup,
     OffsetDeletionWish,
     OffsetsWish,
@@ -70,7 +72,16 @@ class Shard:
             if wish.member_id != NO_MEMBER:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
             group = self._groups[wish.group_id] = ClassicGroup(wish.group_id, self._around)
+        if isinstance(group, ConsumerGroup) and group.is_empty and wish.member_id == NO_MEMBER:
+            return self._join_instead_of(group, wish, ticket, now)
         return group.join(wish, ticket, now)
+
+    def _join_instead_of(self, empty: ConsumerGroup, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
+        """Nobody is left in the group of the newer protocol: it is a classic one from now on, with its offsets."""
+        group = self._groups[wish.group_id] = ClassicGroup(wish.group_id, self._around)
+        verdict = group.join(wish, ticket, now)
+        verdict.records[:0] = empty.tombstones()
+        return verdict
 
     def sync(self, wish: SyncWish, ticket: Ticket, now: Now) -> Verdict:
         _check_group_id(wish.group_id)
@@ -82,7 +93,11 @@ class Shard:
 
     def leave(self, wish: LeaveWish, ticket: Ticket, now: Now) -> Verdict:
         _check_group_id(wish.group_id)
-        return self._group_with_members(wish.group_id).leave(wish, ticket, now)
+        group = self._groups.get(wish.group_id)
+        if group is None:
+            gone = [LeftMember(*each, ErrorCode.UNKNOWN_MEMBER_ID) for each in wish.members]
+            return Decision([Answered(ticket, gone)])
+        return group.leave(wish, ticket, now)
 
     # Members of the newer one.
 
@@ -90,6 +105,7 @@ class Shard:
         if CONSUMER not in self._settings.protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Groups of the consumer protocol are not served here.")
         _check_group_id(wish.group_id)
+        check_heartbeat(wish, self._settings)
         group = self._groups.get(wish.group_id)
         if isinstance(group, ConsumerGroup):
             return group.heartbeat(wish, ticket, now)
@@ -139,7 +155,6 @@ class Shard:
     # Whole groups.
 
     def delete(self, group_id: str, ticket: Ticket, now: Now) -> Verdict:
-        _check_group_id(group_id)
         group = self._existing(group_id)
         if not group.is_empty:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
@@ -153,6 +168,7 @@ class Shard:
         return Decision([Answered(ticket, group.described())])
 
     def describe_consumer(self, group_id: str, ticket: Ticket, now: Now) -> Verdict:
+        _check_group_id(group_id)
         group = self._existing(group_id)
         if not isinstance(group, ConsumerGroup):
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")

@@ -12,17 +12,19 @@ from klamm.wire.messages.delete_groups import DeletableGroupResult, DeleteGroups
 
 
 def handle(request: DeleteGroupsRequest, call: Call) -> Answer:
+    names = list(dict.fromkeys(request.groups_names))
+
     def respond(replies: list[object]) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
             results=[
                 DeletableGroupResult(
                     group_id=group_id, error_code=reply.code if isinstance(reply, KafkaError) else ErrorCode.NONE
                 )
-                for group_id, reply in zip(request.groups_names, replies, strict=True)
+                for group_id, reply in zip(names, replies, strict=True)
             ]
         )
 
-    asked = [(group_id, partial(_delete, group_id)) for group_id in request.groups_names]
+    asked = [(group_id, partial(_delete, group_id)) for group_id in names]
     return call.broker.coordination.ask_each(asked, respond, call.now)
 
 

@@ -23,6 +23,8 @@ NO_TRANSACTIONS = (
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "this version of Klamm has no transactions yet: produce without a transactional id",
 )
+NO_ERROR = "NONE"
+"""What Kafka says up to version 3 where nothing is wrong."""
 UNKNOWN = (ErrorCode.INVALID_REQUEST, "this version of Klamm knows coordinators of groups and transactions only")
 
 
@@ -33,7 +35,7 @@ def handle(request: FindCoordinatorRequest, call: Call) -> Answer:
         return _response([_found(key, request.key_type, call) for key in keys], call.version)
 
     groups = call.broker.coordination
-    if request.key_type != GROUP or not any(keys) or not groups.wait_for_topic(call.now) or not groups.is_creating:
+    if request.key_type != GROUP or not keys or not groups.wait_for_topic(call.now) or not groups.is_creating:
         return Reply(then(call.now, True))
     until = Changed([groups], lambda: not groups.is_creating)
     return Later(until, call.now.monotonic_ms + CREATION_MS, then)
@@ -42,13 +44,11 @@ def handle(request: FindCoordinatorRequest, call: Call) -> Answer:
 def _found(key: str, key_type: int, call: Call) -> Coordinator:
     if key_type != GROUP:
         return _none(key, *(NO_TRANSACTIONS if key_type == TRANSACTION else UNKNOWN))
-    if not key:
-        return _none(key, ErrorCode.INVALID_GROUP_ID, "a group needs a name")
     node_id = call.broker.coordination.coordinator_of(key)
     endpoint = next((at for broker, at in call.broker.known_brokers() if broker.broker_id == node_id), None)
     if node_id == NO_BROKER or endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
-    return Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message=None)
+    return Coordinator(key=key, node_id=node_id, host=endpoint.host, port=endpoint.port, error_message="")
 
 
 def _none(key: str, code: ErrorCode, message: str | None) -> Coordinator:
@@ -61,7 +61,7 @@ def _response(found: Sequence[Coordinator], version: int) -> FindCoordinatorResp
     only = found[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        error_message=only.error_message if only.error_code else NO_ERROR,
         node_id=only.node_id,
         host=only.host,
         port=only.port,

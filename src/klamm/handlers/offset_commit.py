@@ -9,7 +9,7 @@ from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.coordinator.wishes import CommitWish, OffsetToCommit
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import Uuid
+from klamm.metadata.image import Topic
 from klamm.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -35,16 +35,18 @@ def handle(request: OffsetCommitRequest, call: Call) -> Answer:
             if isinstance(known, ErrorCode):
                 answer.error_code = known
                 continue
-            name, topic_id = known
+            if not 0 <= each.partition_index < len(known.partitions):
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
             committed.append(answer)
             offsets.append(
                 OffsetToCommit(
-                    name,
+                    known.name,
                     each.partition_index,
                     each.committed_offset,
                     each.committed_leader_epoch,
                     each.committed_metadata or "",
-                    topic_id,
+                    known.topic_id,
                 )
             )
         response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
@@ -72,11 +74,9 @@ def handle(request: OffsetCommitRequest, call: Call) -> Answer:
     )
 
 
-def _known(topic: OffsetCommitRequestTopic, call: Call) -> tuple[str, Uuid] | ErrorCode:
-    """The topic's name and id, or why there are none."""
+def _known(topic: OffsetCommitRequestTopic, call: Call) -> Topic | ErrorCode:
+    """The topic, or why there is none."""
     image = call.broker.image
     if call.version >= FIRST_VERSION_WITH_IDS:
-        by_id = image.topic_with_id(topic.topic_id)
-        return ErrorCode.UNKNOWN_TOPIC_ID if by_id is None else (by_id.name, by_id.topic_id)
-    found = image.topics.get(topic.name)
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else (found.name, found.topic_id)
+        return image.topic_with_id(topic.topic_id) or ErrorCode.UNKNOWN_TOPIC_ID
+    return image.topics.get(topic.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

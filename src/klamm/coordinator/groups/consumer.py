@@ -8,7 +8,7 @@ whether it will be committed or not, taken off when the record is replayed that 
 with doubt when they ring.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 
 from klamm.coordinator.groups.advance import Advance
@@ -156,9 +156,9 @@ class ConsumerGroup:
         self.timers.set(timer.kind, member, AGAIN_MS, now)
         return Decision([], self.removal([member], now))
 
-    def everybody(self, reply: Callable[[], object]) -> Verdict:
+    def everybody_waiting(self) -> list[Ticket]:
         """Nobody waits."""
-        return Decision([])
+        return []
 
     # What it is.
 
@@ -166,10 +166,9 @@ class ConsumerGroup:
     def is_empty(self) -> bool:
         return self.state.name == EMPTY
 
-    @property
-    def empty_since_ms(self) -> int | None:
+    def expires_from(self, topic: str, committed_ms: int) -> int | None:
         """In groups of this kind each offset grows old by itself."""
-        return None
+        return None if self.is_subscribed_to(topic) else committed_ms
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in names_of(member, self.state.patterns) for member in self.state.members.values())

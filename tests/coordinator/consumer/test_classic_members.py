@@ -93,12 +93,12 @@ def mixed(settings: GroupSettings | None = None) -> tuple[Bench, Classic]:
     bench = Bench({"a": 4}, settings)
     bench.join("new", "a")
     old = Classic(bench, "old")
-    assert old.join("a").generation == 2
+    assert old.join("a").generation == 3
     assert old.sync() == {}
-    kept = by_name(bench.beat("new", 1, {"a": [0, 1, 2, 3]}).assignment or {})
-    assert bench.beat("new", 1, kept).member_epoch == 2
+    kept = by_name(bench.beat("new", 2, {"a": [0, 1, 2, 3]}).assignment or {})
+    assert bench.beat("new", 2, kept).member_epoch == 3
     assert old.beat() == ErrorCode.REBALANCE_IN_PROGRESS
-    assert old.join("a").generation == 2
+    assert old.join("a").generation == 3
     assert old.sync() == {"a": {0, 1, 2, 3} - kept["a"]}
     assert old.beat() == ErrorCode.NONE
     assert bench.state_name == "Stable"
@@ -126,11 +126,11 @@ def test_classic_member_is_told_to_rejoin_and_gives_up_what_is_not_its_own() -> 
     bench.join("newer", "a")
     assert old.beat() == ErrorCode.REBALANCE_IN_PROGRESS
     joined = old.join("a", owned=had)
-    assert joined.generation == 2, "it has something to give up first"
+    assert joined.generation == 3, "it has something to give up first"
     kept = old.sync()
     assert len(kept["a"]) == 1
     assert old.beat() == ErrorCode.REBALANCE_IN_PROGRESS
-    assert old.join("a", owned=kept).generation == 3
+    assert old.join("a", owned=kept).generation == 4
     assert old.sync() == kept
     assert old.beat() == ErrorCode.NONE
 
@@ -152,7 +152,7 @@ def test_refusals() -> None:
     assert stranger.beat() == ErrorCode.UNKNOWN_MEMBER_ID
     assert code_of(stranger.sync) == ErrorCode.UNKNOWN_MEMBER_ID
     new = Classic(bench, "new")
-    new.generation = 2
+    new.generation = 3
     assert new.beat() == ErrorCode.UNKNOWN_MEMBER_ID, "it speaks the other protocol"
     assert code_of(old.sync, "roundrobin") == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert code_of(old.sync, protocol_type="connect") == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -160,7 +160,7 @@ def test_refusals() -> None:
     stranger.protocol = "mine"
     assert code_of(stranger.join, "a") == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert code_of(stranger.join, "a", protocols=[("range", b"?")]) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    old.generation = 1
+    old.generation = 2
     assert old.beat() == ErrorCode.ILLEGAL_GENERATION
     assert code_of(old.sync) == ErrorCode.ILLEGAL_GENERATION
 
@@ -178,16 +178,16 @@ def test_commits_of_classic_members() -> None:
         wish = CommitWish(GROUP, generation, "old", None, [OffsetToCommit("z", 0, 1)])
         return code_of(bench.group.check_commit, wish, bench.now)
 
-    assert committed(2) == ErrorCode.NONE
-    assert committed(1) == ErrorCode.ILLEGAL_GENERATION
-    assert committed(3) == ErrorCode.ILLEGAL_GENERATION
+    assert committed(3) == ErrorCode.NONE
+    assert committed(2) == ErrorCode.ILLEGAL_GENERATION
+    assert committed(4) == ErrorCode.ILLEGAL_GENERATION
 
 
 class TestTimers:
     def test_own_session(self) -> None:
         bench, _ = mixed(ONLY_UP)
         bench.pass_ms(29_999)
-        bench.beat("new", 2)
+        bench.beat("new", 3)
         assert [(timer.kind, timer.member_id) for timer in bench.pass_ms(1)] == [(SESSION, "old")]
 
     def test_who_does_not_rejoin(self) -> None:
@@ -223,7 +223,7 @@ class TestLeaving:
             LeftMember("nobody", None, ErrorCode.UNKNOWN_MEMBER_ID),
         ]
         assert sorted(bench.group.state.members) == ["new"]
-        assert by_name(bench.beat("new", 2, {}).assignment or {}) == {"a": {0, 1, 2, 3}}
+        assert by_name(bench.beat("new", 3, {}).assignment or {}) == {"a": {0, 1, 2, 3}}
 
     def test_static_member_is_removed_by_its_instance_id(self) -> None:
         bench, _ = mixed()

@@ -110,7 +110,7 @@ def test_last_member_of_the_newer_protocol_leaves_a_classic_group() -> None:
     key, value = verdict.records[-1]
     assert key == GroupMetadataKey(group=GROUP)
     assert isinstance(value, GroupMetadataValue)
-    assert (value.protocol_type, value.generation, value.protocol, value.leader) == ("consumer", 2, "range", "old")
+    assert (value.protocol_type, value.generation, value.protocol, value.leader) == ("consumer", 3, "range", "old")
     [member] = value.members
     assert (member.member_id, member.session_timeout, member.rebalance_timeout) == ("old", 30_000, 60_000)
     assert read_assignment(member.assignment).partitions == old.sync()
@@ -144,7 +144,7 @@ def test_static_member_that_goes_back_downgrades_and_keeps_its_target() -> None:
     value = verdict.records[-1].value
     assert isinstance(value, GroupMetadataValue)
     by_id = {member.member_id: member for member in value.members}
-    assert answered.reply.generation == value.generation == 2
+    assert answered.reply.generation == value.generation == 3
     back = by_id[answered.reply.member_id]
     assert back.group_instance_id == "i"
     assert read_assignment(back.assignment).partitions == {"a": {0, 1, 2, 3}}

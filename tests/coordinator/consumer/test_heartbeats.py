@@ -16,7 +16,7 @@ def has(reply: object) -> dict[str, set[int]] | None:
 def test_first_member_gets_everything_at_once() -> None:
     bench = Bench({"a": 3})
     reply = bench.join("one", "a")
-    assert (reply.member_id, reply.member_epoch, reply.heartbeat_interval_ms) == ("one", 1, 5_000)
+    assert (reply.member_id, reply.member_epoch, reply.heartbeat_interval_ms) == ("one", 2, 5_000)
     assert has(reply) == {"a": {0, 1, 2}}
     assert bench.state_name == "Stable"
 
@@ -25,7 +25,7 @@ def test_unchanged_heartbeat_is_answered_without_assignment_and_writes_nothing()
     bench = Bench({"a": 3})
     bench.join("one", "a")
     before = len(bench.log)
-    reply = bench.beat("one", 1, {"a": [0, 1, 2]})
+    reply = bench.beat("one", 2, {"a": [0, 1, 2]})
     assert reply.assignment is None
     assert len(bench.log) == before
 
@@ -33,7 +33,7 @@ def test_unchanged_heartbeat_is_answered_without_assignment_and_writes_nothing()
 def test_full_request_is_told_everything() -> None:
     bench = Bench({"a": 3})
     bench.join("one", "a")
-    reply = bench.beat("one", 1, {"a": [0]}, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
+    reply = bench.beat("one", 2, {"a": [0]}, rebalance_timeout_ms=60_000, subscribed_topic_names=["a"])
     assert has(reply) == {"a": {0, 1, 2}}
 
 
@@ -41,22 +41,22 @@ def test_partition_is_handed_over_after_its_owner_no_longer_reports_it() -> None
     bench = Bench({"a": 4})
     bench.join("one", "a")
     two = bench.join("two", "a")
-    assert (two.member_epoch, has(two)) == (2, {})
+    assert (two.member_epoch, has(two)) == (3, {})
     assert bench.state_name == "Reconciling"
 
-    told = bench.beat("one", 1, {"a": [0, 1, 2, 3]})
+    told = bench.beat("one", 2, {"a": [0, 1, 2, 3]})
     kept = has(told)
-    assert told.member_epoch == 1, "it stays at its epoch until it has given them up"
+    assert told.member_epoch == 2, "it stays at its epoch until it has given them up"
     assert kept is not None and len(kept["a"]) == 2
-    assert bench.beat("two", 2, {}).assignment is None
+    assert bench.beat("two", 3, {}).assignment is None
 
-    assert bench.beat("one", 1, {"a": [0, 1, 2, 3]}).member_epoch == 1
-    assert bench.beat("one", 1).member_epoch == 1, "one that does not say still has them"
-    assert bench.beat("two", 2, {}).assignment is None
+    assert bench.beat("one", 2, {"a": [0, 1, 2, 3]}).member_epoch == 2
+    assert bench.beat("one", 2).member_epoch == 2, "one that does not say still has them"
+    assert bench.beat("two", 3, {}).assignment is None
 
-    done = bench.beat("one", 1, kept)
-    assert done.member_epoch == 2
-    given = has(bench.beat("two", 2, {}))
+    done = bench.beat("one", 2, kept)
+    assert done.member_epoch == 3
+    given = has(bench.beat("two", 3, {}))
     assert given == {"a": {0, 1, 2, 3} - kept["a"]}
     assert bench.state_name == "Stable"
 
@@ -65,11 +65,11 @@ def test_joining_again_gives_up_what_it_had_in_revocation() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a")
     bench.join("two", "a")
-    bench.beat("one", 1, {"a": [0, 1]})
+    bench.beat("one", 2, {"a": [0, 1]})
     again = bench.join("one", "a")
-    assert again.member_epoch == 2
+    assert again.member_epoch == 3
     assert len((has(again) or {})["a"]) == 1
-    assert len((has(bench.beat("two", 2, {})) or {})["a"]) == 1
+    assert len((has(bench.beat("two", 3, {})) or {})["a"]) == 1
 
 
 def test_last_to_leave_leaves_an_empty_group() -> None:
@@ -78,7 +78,7 @@ def test_last_to_leave_leaves_an_empty_group() -> None:
     reply = bench.beat("one", -1)
     assert (reply.member_id, reply.member_epoch) == ("one", -1)
     assert (bench.state_name, bench.group.is_empty) == ("Empty", True)
-    assert bench.refused("one", 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.refused("one", 2) == ErrorCode.UNKNOWN_MEMBER_ID
     assert len(bench.surroundings.timers) == 0
 
 
@@ -88,15 +88,15 @@ def test_leaving_frees_partitions_for_the_others() -> None:
     bench.join("two", "a")
     bench.beat("one", -1)
     assert bench.state_name == "Assigning"
-    reply = bench.beat("two", 2, {})
-    assert (reply.member_epoch, has(reply)) == (3, {"a": {0, 1}})
+    reply = bench.beat("two", 3, {})
+    assert (reply.member_epoch, has(reply)) == (4, {"a": {0, 1}})
 
 
 def test_silent_member_is_gone_after_its_session() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a")
     bench.pass_ms(44_999)
-    bench.beat("one", 1)
+    bench.beat("one", 2)
     bench.pass_ms(44_999)
     assert not bench.group.is_empty
     assert [timer.kind for timer in bench.pass_ms(1)] == [SESSION]
@@ -107,24 +107,24 @@ def test_member_that_does_not_revoke_is_fenced() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a", rebalance_timeout_ms=10_000)
     bench.join("two", "a")
-    bench.beat("one", 1, {"a": [0, 1]})
+    bench.beat("one", 2, {"a": [0, 1]})
     for _ in range(9):
         bench.pass_ms(1_000)
-        bench.beat("one", 1, {"a": [0, 1]})
+        bench.beat("one", 2, {"a": [0, 1]})
     assert [timer.kind for timer in bench.pass_ms(1_000)] == [REVOCATION]
-    assert bench.refused("one", 1, {"a": [0, 1]}) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert has(bench.beat("two", 2, {})) == {"a": {0, 1}}
+    assert bench.refused("one", 2, {"a": [0, 1]}) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert has(bench.beat("two", 3, {})) == {"a": {0, 1}}
 
 
 def test_member_that_revoked_in_time_is_not_fenced() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a", rebalance_timeout_ms=10_000)
     bench.join("two", "a")
-    kept = has(bench.beat("one", 1, {"a": [0, 1]}))
+    kept = has(bench.beat("one", 2, {"a": [0, 1]}))
     assert kept is not None
-    bench.beat("one", 1, kept)
+    bench.beat("one", 2, kept)
     bench.pass_ms(10_000)
-    assert bench.beat("one", 2, kept).member_epoch == 2
+    assert bench.beat("one", 3, kept).member_epoch == 3
 
 
 def test_timers_survive_what_is_not_committed() -> None:
@@ -142,7 +142,7 @@ def test_next_coordinator_gives_everybody_their_time() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a", rebalance_timeout_ms=10_000)
     bench.join("two", "a")
-    bench.beat("one", 1, {"a": [0, 1]})
+    bench.beat("one", 2, {"a": [0, 1]})
     group = bench.reloaded()
     assert durable(group) == durable(bench.group)
     bench.group, bench.surroundings = group, group.surroundings
@@ -158,25 +158,25 @@ class TestEpochs:
     def test_lost_reply_is_asked_for_again(self) -> None:
         bench = Bench({"a": 2, "b": 2})
         bench.join("one", "a")
-        bench.beat("one", 1, {"a": [0, 1]}, subscribed_topic_names=["a", "b"])
-        again = bench.beat("one", 1, {"a": [0, 1]}, rebalance_timeout_ms=60_000, subscribed_topic_names=["a", "b"])
-        assert (again.member_epoch, has(again)) == (2, {"a": {0, 1}, "b": {0, 1}})
+        bench.beat("one", 2, {"a": [0, 1]}, subscribed_topic_names=["a", "b"])
+        again = bench.beat("one", 2, {"a": [0, 1]}, rebalance_timeout_ms=60_000, subscribed_topic_names=["a", "b"])
+        assert (again.member_epoch, has(again)) == (3, {"a": {0, 1}, "b": {0, 1}})
 
     def test_epoch_before_with_something_else_is_fenced(self) -> None:
         bench = Bench({"a": 2, "b": 2})
         bench.join("one", "a")
-        bench.beat("one", 1, {"a": [0, 1]}, subscribed_topic_names=["b"])
-        bench.beat("one", 1, {}, rebalance_timeout_ms=60_000, subscribed_topic_names=["b"])
-        assert bench.refused("one", 1, {"a": [0]}) == ErrorCode.FENCED_MEMBER_EPOCH
-        assert bench.refused("one", 1, None) == ErrorCode.FENCED_MEMBER_EPOCH
+        bench.beat("one", 2, {"a": [0, 1]}, subscribed_topic_names=["b"])
+        bench.beat("one", 2, {}, rebalance_timeout_ms=60_000, subscribed_topic_names=["b"])
+        assert bench.refused("one", 2, {"a": [0]}) == ErrorCode.FENCED_MEMBER_EPOCH
+        assert bench.refused("one", 2, None) == ErrorCode.FENCED_MEMBER_EPOCH
 
     def test_epoch_from_the_future_or_long_ago_is_fenced(self) -> None:
         bench = Bench({"a": 2, "b": 2, "c": 2})
         bench.join("one", "a")
-        assert bench.refused("one", 2, {}) == ErrorCode.FENCED_MEMBER_EPOCH
-        bench.beat("one", 1, {"a": [0, 1]}, subscribed_topic_names=["a", "b"])
-        bench.beat("one", 2, {"a": [0, 1], "b": [0, 1]}, subscribed_topic_names=["a", "b", "c"])
-        assert bench.refused("one", 1, {"a": [0, 1]}) == ErrorCode.FENCED_MEMBER_EPOCH
+        assert bench.refused("one", 3, {}) == ErrorCode.FENCED_MEMBER_EPOCH
+        bench.beat("one", 2, {"a": [0, 1]}, subscribed_topic_names=["a", "b"])
+        bench.beat("one", 3, {"a": [0, 1], "b": [0, 1]}, subscribed_topic_names=["a", "b", "c"])
+        assert bench.refused("one", 2, {"a": [0, 1]}) == ErrorCode.FENCED_MEMBER_EPOCH
 
 
 class TestRefusals:
@@ -208,6 +208,12 @@ class TestRefusals:
     def test_unknown_member(self) -> None:
         assert Bench({"a": 1}).refused("one", 1, {}) == ErrorCode.UNKNOWN_MEMBER_ID
 
+    def test_member_that_reads_nothing_is_a_member(self) -> None:
+        bench = Bench({"a": 1})
+        reply = bench.join("one")
+        assert (reply.member_epoch, reply.assignment, bench.state_name) == (1, {}, "Stable")
+        assert durable(bench.reloaded()) == durable(bench.group)
+
     def test_malformed_pattern(self) -> None:
         joins = {"rebalance_timeout_ms": 1, "subscribed_topic_regex": "(a"}
         assert Bench({"a": 1}).refused("one", 0, {}, **joins) == ErrorCode.INVALID_REGULAR_EXPRESSION
@@ -217,13 +223,13 @@ class TestRefusals:
         bench.join("one", "a")
         joins = {"rebalance_timeout_ms": 1, "subscribed_topic_names": ["a"]}
         assert bench.refused("two", 0, {}, **joins) == ErrorCode.GROUP_MAX_SIZE_REACHED
-        assert bench.join("one", "a").member_epoch == 1
+        assert bench.join("one", "a").member_epoch == 2
 
     def test_old_client_is_given_an_id(self) -> None:
         bench = Bench({"a": 1})
         reply = bench.join("", "a", gives_its_id=False)
         assert reply.member_id
-        assert bench.beat(reply.member_id, reply.member_epoch).member_epoch == 1
+        assert bench.beat(reply.member_id, reply.member_epoch).member_epoch == 2
 
 
 class TestTopics:
@@ -231,68 +237,68 @@ class TestTopics:
         bench = Bench({})
         assert has(bench.join("one", "a")) == {}
         bench.change_topics({"a": 2})
-        reply = bench.beat("one", 1, {})
-        assert (reply.member_epoch, has(reply)) == (2, {"a": {0, 1}})
+        reply = bench.beat("one", 2, {})
+        assert (reply.member_epoch, has(reply)) == (3, {"a": {0, 1}})
 
     def test_topic_that_grows(self) -> None:
         bench = Bench({"a": 2})
         bench.join("one", "a")
         bench.change_topics({"a": 3})
-        assert has(bench.beat("one", 1, {"a": [0, 1]})) == {"a": {0, 1, 2}}
+        assert has(bench.beat("one", 2, {"a": [0, 1]})) == {"a": {0, 1, 2}}
 
     def test_other_topics_are_no_reason(self) -> None:
         bench = Bench({"a": 2})
         bench.join("one", "a")
         before = len(bench.log)
         bench.change_topics({"a": 2, "b": 2})
-        assert bench.beat("one", 1, {"a": [0, 1]}).member_epoch == 1
+        assert bench.beat("one", 2, {"a": [0, 1]}).member_epoch == 2
         assert len(bench.log) == before
 
     def test_racks_are_a_reason(self) -> None:
         bench = Bench({"a": 2})
         bench.join("one", "a")
         bench.change_topics({"a": 2}, racks=["x", "y"])
-        assert bench.beat("one", 1, {"a": [0, 1]}).member_epoch == 2
+        assert bench.beat("one", 2, {"a": [0, 1]}).member_epoch == 3
 
     def test_deleted_topic_is_given_up(self) -> None:
         bench = Bench({"a": 2, "b": 1})
         bench.join("one", "a", "b")
         bench.change_topics({"a": 2})
-        told = bench.beat("one", 1, {"a": [0, 1], "b": [0]})
-        assert (told.member_epoch, has(told)) == (1, {"a": {0, 1}})
-        assert bench.beat("one", 1, {"a": [0, 1]}).member_epoch == 2
+        told = bench.beat("one", 2, {"a": [0, 1], "b": [0]})
+        assert (told.member_epoch, has(told)) == (2, {"a": {0, 1}})
+        assert bench.beat("one", 2, {"a": [0, 1]}).member_epoch == 3
 
     def test_topics_are_looked_at_again_if_the_append_failed(self) -> None:
         bench = Bench({"a": 2})
         bench.join("one", "a")
         bench.change_topics({"a": 3})
         bench.append_fails = True
-        assert bench.refused("one", 1, {"a": [0, 1]}) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert bench.refused("one", 2, {"a": [0, 1]}) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         bench.append_fails = False
-        assert has(bench.beat("one", 1, {"a": [0, 1]})) == {"a": {0, 1, 2}}
+        assert has(bench.beat("one", 2, {"a": [0, 1]})) == {"a": {0, 1, 2}}
 
     def test_unsubscribed_topic_is_given_up_even_if_there_is_no_new_target_yet(self) -> None:
         bench = Bench({"a": 2, "b": 2}, GroupSettings(assignment_interval_ms=10_000))
         bench.join("one", "a", "b")
-        told = bench.beat("one", 1, {"a": [0, 1], "b": [0, 1]}, subscribed_topic_names=["a"])
-        assert (told.member_epoch, has(told)) == (1, {"a": {0, 1}})
+        told = bench.beat("one", 2, {"a": [0, 1], "b": [0, 1]}, subscribed_topic_names=["a"])
+        assert (told.member_epoch, has(told)) == (2, {"a": {0, 1}})
         two = bench.join("two", "b")
-        assert (two.member_epoch, has(two)) == (1, {})
+        assert (two.member_epoch, has(two)) == (2, {})
         bench.pass_ms(10_000)
-        reply = bench.beat("two", 1, {})
-        assert (reply.member_epoch, has(reply)) == (3, None), "one has not given it up"
-        assert bench.beat("one", 1, {"a": [0, 1]}).member_epoch == 3
-        assert has(bench.beat("two", 3, {})) == {"b": {0, 1}}
+        reply = bench.beat("two", 2, {})
+        assert (reply.member_epoch, has(reply)) == (4, None), "one has not given it up"
+        assert bench.beat("one", 2, {"a": [0, 1]}).member_epoch == 4
+        assert has(bench.beat("two", 4, {})) == {"b": {0, 1}}
 
     def test_targets_are_an_interval_apart(self) -> None:
         bench = Bench({"a": 4}, GroupSettings(assignment_interval_ms=10_000))
         bench.join("one", "a")
         bench.pass_ms(9_999)
         two = bench.join("two", "a")
-        assert (two.member_epoch, has(two)) == (1, {})
-        assert bench.beat("one", 1, {"a": [0, 1, 2, 3]}).assignment is None
+        assert (two.member_epoch, has(two)) == (2, {})
+        assert bench.beat("one", 2, {"a": [0, 1, 2, 3]}).assignment is None
         bench.pass_ms(1)
-        told = bench.beat("one", 1, {"a": [0, 1, 2, 3]})
+        told = bench.beat("one", 2, {"a": [0, 1, 2, 3]})
         assert len((has(told) or {})["a"]) == 2
 
 
@@ -309,10 +315,10 @@ class TestPatterns:
         bench = Bench({"a": 1})
         bench.join("one", subscribed_topic_names=None, subscribed_topic_regex="[ab]")
         bench.change_topics({"a": 1, "b": 1})
-        assert bench.beat("one", 1, {"a": [0]}).assignment is None
+        assert bench.beat("one", 2, {"a": [0]}).assignment is None
         bench.pass_ms(10_001)
-        reply = bench.beat("one", 1, {"a": [0]})
-        assert (reply.member_epoch, has(reply)) == (2, {"a": {0}, "b": {0}})
+        reply = bench.beat("one", 2, {"a": [0]})
+        assert (reply.member_epoch, has(reply)) == (3, {"a": {0}, "b": {0}})
 
     def test_pattern_goes_with_the_last_who_has_it(self) -> None:
         bench = Bench({"a": 2, "b": 2})
@@ -320,7 +326,7 @@ class TestPatterns:
         bench.join("two", subscribed_topic_names=None, subscribed_topic_regex="a")
         bench.beat("one", -1)
         assert list(bench.group.state.patterns) == ["a"]
-        bench.beat("two", 2, {}, subscribed_topic_regex="b")
+        bench.beat("two", 3, {}, subscribed_topic_regex="b")
         assert list(bench.group.state.patterns) == ["b"]
         bench.beat("two", -1)
         assert not bench.group.state.patterns
@@ -328,7 +334,7 @@ class TestPatterns:
     def test_names_and_patterns_add_up_and_an_empty_pattern_is_none(self) -> None:
         bench = Bench({"a": 1, "b": 1})
         assert has(bench.join("one", "a", subscribed_topic_regex="b")) == {"a": {0}, "b": {0}}
-        assert has(bench.beat("one", 1, {"a": [0], "b": [0]}, subscribed_topic_regex="")) == {"a": {0}}
+        assert has(bench.beat("one", 2, {"a": [0], "b": [0]}, subscribed_topic_regex="")) == {"a": {0}}
 
 
 class TestStaticMembers:
@@ -342,7 +348,7 @@ class TestStaticMembers:
         bench = Bench({"a": 2})
         bench.join("one", "a", instance_id="i")
         reply = bench.join("one", "a", instance_id="i")
-        assert (reply.member_epoch, has(reply)) == (1, {"a": {0, 1}})
+        assert (reply.member_epoch, has(reply)) == (2, {"a": {0, 1}})
 
     def test_successor_takes_over_without_a_rebalance(self) -> None:
         bench = Bench({"a": 4})
@@ -354,13 +360,13 @@ class TestStaticMembers:
         left = bench.beat("one", -2, instance_id="i-one")
         assert left.member_epoch == -2
         assert bench.state_name == "Reconciling"
-        assert bench.refused("one", 2, owned["one"], instance_id="i-one") == ErrorCode.FENCED_MEMBER_EPOCH
+        assert bench.refused("one", 3, owned["one"], instance_id="i-one") == ErrorCode.FENCED_MEMBER_EPOCH
 
         three = bench.join("three", "a", instance_id="i-one")
-        assert (three.member_epoch, has(three)) == (2, owned["one"])
-        assert bench.beat("two", 2, owned["two"]).member_epoch == 2
+        assert (three.member_epoch, has(three)) == (3, owned["one"])
+        assert bench.beat("two", 3, owned["two"]).member_epoch == 3
         assert bench.state_name == "Stable"
-        assert bench.refused("one", 2, owned["one"], instance_id="i-one") == ErrorCode.FENCED_INSTANCE_ID
+        assert bench.refused("one", 3, owned["one"], instance_id="i-one") == ErrorCode.FENCED_INSTANCE_ID
         assert durable(bench.reloaded()) == durable(bench.group)
 
     def test_who_does_not_come_back_is_gone_after_its_session(self) -> None:
@@ -375,7 +381,7 @@ class TestStaticMembers:
         bench.join("one", "a", instance_id="i")
         bench.beat("one", -2, instance_id="i")
         again = bench.join("one", "a", instance_id="i")
-        assert (again.member_epoch, has(again)) == (1, {"a": {0, 1, 2, 3}})
+        assert (again.member_epoch, has(again)) == (2, {"a": {0, 1, 2, 3}})
         assert durable(bench.reloaded()) == durable(bench.group)
 
     def test_unknown_instance(self) -> None:
@@ -387,13 +393,13 @@ def test_described_tells_what_is_and_what_is_to_be() -> None:
     bench.join("one", "a", client_id="c", client_host="/h", rack_id="r")
     bench.join("two", "a", server_assignor="range")
     described = bench.group.described()
-    assert (described.state, described.group_epoch, described.assignment_epoch) == ("Reconciling", 2, 2)
+    assert (described.state, described.group_epoch, described.assignment_epoch) == ("Reconciling", 3, 3)
     assert described.assignor == "range"
     one, two = described.members
     assert (one.client_id, one.client_host, one.rack_id, one.subscribed_topic_names) == ("c", "/h", "r", ("a",))
     assert one.assignment == {topic_id("a"): {0, 1}}
     assert one.target_assignment[topic_id("a")] | two.target_assignment[topic_id("a")] == {0, 1}
-    assert (two.assignment, two.member_epoch) == ({}, 2)
+    assert (two.assignment, two.member_epoch) == ({}, 3)
 
 
 def test_tombstones_leave_nothing() -> None:

@@ -14,11 +14,13 @@ from random import Random
 
 import pytest
 
+from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.coordinator.groups.member_timers import REVOCATION
+from klamm.coordinator.records import GroupRecord
 from klamm.coordinator.settings import GroupSettings
 from klamm.coordinator.wishes import HeartbeatReply
 from klamm.errors import ErrorCode, KafkaError
-from tests.coordinator.consumer.bench import Bench, by_name, durable
+from tests.coordinator.consumer.bench import GROUP, Bench, by_name, durable
 
 TOPICS = "abc"
 WHEN_LEAVING = (
@@ -196,8 +198,19 @@ class History:
             again = self.bench.reloaded()
             assert durable(again) == durable(self.bench.group)
             assert again.described() == self.bench.group.described()
+            assert durable(self.folded()) == durable(self.bench.group)
         held = [found for client in self.clients for found in client.has]
         assert len(held) == len(set(held)), "two read from one partition"
+
+    def folded(self) -> ConsumerGroup:
+        """From the last value of each key, in any order: compaction and loading leave no more of the log."""
+        last = {repr(key): GroupRecord(key, value) for key, value in self.bench.log}
+        records = [record for record in last.values() if record.value is not None]
+        Random(len(records)).shuffle(records)
+        group = ConsumerGroup(GROUP, self.bench.surroundings)
+        for record in records:
+            group.state.replay(record)
+        return group
 
     def rest(self) -> None:
         """Nothing is lost any more, and everybody does as told."""

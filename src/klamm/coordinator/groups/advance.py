@@ -78,10 +78,8 @@ class Advance:
         changed = after.profile.topic_names != before.profile.topic_names
         changed |= after.profile.topic_regex != before.profile.topic_regex
         found_more = self._update_patterns(before.profile.topic_regex, after.profile.topic_regex)
-        # A member that reads nothing has to come to some epoch as well.
-        must = changed or found_more or self._epoch == 0
-        if must or look_at_topics:
-            self._maybe_next_epoch(must=must)
+        if changed or found_more or look_at_topics:
+            self._maybe_next_epoch(must=changed or found_more)
         target_epoch, target = self._target_for(after)
         member = self._reconciled(after, target_epoch, target, owned, changed)
         if member != after:

@@ -36,15 +36,18 @@ from klamm.coordinator.records import (
 from klamm.coordinator.wishes import DescribedConsumerGroup, DescribedMember
 from klamm.ids import Epoch, Uuid
 
+FIRST_EPOCH: Epoch = 1
+"""Where a group begins, and its target, which gives nothing to nobody."""
+
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
 
 
 class ConsumerState:
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        self.epoch: Epoch = 0
+        self.epoch: Epoch = FIRST_EPOCH
         self.topics_hash = NO_TOPICS_HASH
-        self.target_epoch: Epoch = 0
+        self.target_epoch: Epoch = FIRST_EPOCH
         self.target_at_ms = 0
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}
@@ -88,7 +91,7 @@ class ConsumerState:
         match key:
             case ConsumerGroupMetadataKey():
                 assert value is None or isinstance(value, ConsumerGroupMetadataValue)
-                self.epoch = 0 if value is None else value.epoch
+                self.epoch = FIRST_EPOCH if value is None else value.epoch
                 self.topics_hash = NO_TOPICS_HASH if value is None else value.metadata_hash
             case ConsumerGroupMemberMetadataKey(member_id=member_id):
                 assert value is None or isinstance(value, ConsumerGroupMemberMetadataValue)
@@ -105,7 +108,7 @@ class ConsumerState:
                     self.targets[member_id] = target_of(value)
             case ConsumerGroupTargetAssignmentMetadataKey():
                 assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
-                self.target_epoch = 0 if value is None else value.assignment_epoch
+                self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
                 self.target_at_ms = 0 if value is None else value.assignment_timestamp
             case ConsumerGroupRegularExpressionKey(regular_expression=pattern):
                 assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)

@@ -104,7 +104,6 @@ class Shard:
     def heartbeat(self, wish: HeartbeatWish, ticket: Ticket, now: Now) -> Verdict:
         if CONSUMER not in self._settings.protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Groups of the consumer protocol are not served here.")
-        _check_group_id(wish.group_id)
         check_heartbeat(wish, self._settings)
         group = self._groups.get(wish.group_id)
         if isinstance(group, ConsumerGroup):

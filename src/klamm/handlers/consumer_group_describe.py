@@ -71,7 +71,7 @@ def _member(member: DescribedMember, image: Image) -> Member:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=list(member.subscribed_topic_names),
-        subscribed_topic_regex=member.subscribed_topic_regex,
+        subscribed_topic_regex=member.subscribed_topic_regex or "",
         assignment=_assignment(member.assignment, image),
         target_assignment=_assignment(member.target_assignment, image),
         member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,

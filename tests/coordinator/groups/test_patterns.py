@@ -70,7 +70,7 @@ def test_a_wrong_pattern_is_somebodys_wish(pattern: str, capfd: pytest.CaptureFi
         compiled(pattern)
     assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION == 128
     assert refused.value.message is not None
-    assert repr(pattern) in refused.value.message
+    assert f"`{pattern}`" in refused.value.message
     assert capfd.readouterr() == ("", "")
 
 

@@ -402,6 +402,16 @@ def test_described_tells_what_is_and_what_is_to_be() -> None:
     assert (two.assignment, two.member_epoch) == ({}, 3)
 
 
+def test_what_is_being_given_up_is_described_as_had() -> None:
+    bench = Bench({"a": 2})
+    bench.join("one", "a")
+    bench.join("two", "a")
+    bench.beat("one", 2, {"a": [0, 1]})
+    one, _ = bench.group.described().members
+    assert by_name(one.assignment) == {"a": {0, 1}}
+    assert len(one.target_assignment[topic_id("a")]) == 1
+
+
 def test_tombstones_leave_nothing() -> None:
     bench = Bench({"a": 2})
     bench.join("one", "a", subscribed_topic_regex="a.*", instance_id="i")

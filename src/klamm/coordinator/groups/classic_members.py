@@ -155,14 +155,16 @@ class ClassicMembers:
         return member
 
     def _should_rejoin(self, member: Member, now: Now) -> bool:
-        """There is a target to go to, or one to be made, or something to give up, or something to be had."""
+        """There is a target to go to, or something to give up, or something to be had. Or there is a target to be made:
+        by the next heartbeat of a member of the newer protocol, but there may be none."""
         state, settings = self._group.state, self._group.surroundings.settings
         if member.epoch < state.target_epoch or member.state == MemberState.UNREVOKED:
             return True
         if member.state == MemberState.UNRELEASED and not state.is_waiting(member):
             return True
-        is_due = is_time_for_a_target(state.target_at_ms, settings.assignment_interval_ms, now.wall_ms)
-        return state.epoch > state.target_epoch and is_due
+        if state.epoch == state.target_epoch or not all(each.is_classic for each in state.members.values()):
+            return False
+        return is_time_for_a_target(state.target_at_ms, settings.assignment_interval_ms, now.wall_ms)
 
     def _leaving(self, who: LeavingMember) -> Member:
         if who.instance_id is None or who.member_id != NO_MEMBER:

@@ -87,6 +87,14 @@ class Member:
         """A static member that said it would come back."""
         return self.epoch == LEAVES_FOR_A_WHILE
 
+    @property
+    def all_it_has(self) -> Partitions:
+        """With what it is giving up."""
+        found = plain(self.assigned)
+        for topic, partitions in self.revoking.items():
+            found[topic] = found.get(topic, frozenset()).union(partitions)
+        return found
+
     def is_reconciled_to(self, epoch: Epoch) -> bool:
         return self.state == MemberState.STABLE and self.epoch == epoch
 

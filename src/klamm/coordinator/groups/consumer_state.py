@@ -7,11 +7,9 @@ topics change; the target's follows when it has been computed; each member's whe
 from collections.abc import Collection, Iterable
 
 from klamm.coordinator.groups.consumer_member import (
-    Held,
     Member,
     Partitions,
     member_tombstones,
-    plain,
     target_of,
     with_current,
     with_profile,
@@ -146,7 +144,7 @@ class ConsumerState:
             profile.client_host,
             profile.topic_names,
             profile.topic_regex,
-            plain(member.assigned),
+            member.all_it_has,
             self.targets.get(member.member_id, {}),
             member.is_classic,
         )
@@ -171,16 +169,17 @@ class ConsumerState:
         self.members[member.member_id] = member
         if member.profile.instance_id is not None:
             self._instances[member.profile.instance_id] = member.member_id
-        for topic, partition in _each(member):
-            self._holders.setdefault(topic, {})[partition] = member.member_id
+        for topic, partitions in member.all_it_has.items():
+            self._holders.setdefault(topic, {}).update(dict.fromkeys(partitions, member.member_id))
 
     def _release(self, member: Member) -> None:
-        for topic, partition in _each(member):
+        for topic, partitions in member.all_it_has.items():
             held = self._holders.get(topic, {})
-            if held.get(partition) == member.member_id:
-                del held[partition]
-                if not held:
-                    del self._holders[topic]
+            for partition in partitions:
+                if held.get(partition) == member.member_id:
+                    del held[partition]
+            if not held:
+                self._holders.pop(topic, None)
 
     def _forget_instance(self, member: Member) -> None:
         instance_id = member.profile.instance_id
@@ -201,11 +200,6 @@ def classic_protocols(members: Collection[Member]) -> set[str]:
     """Protocols that all members of the classic protocol among these support."""
     named = [{name for name, _ in member.profile.classic.protocols} for member in members if member.profile.classic]
     return set.intersection(*named) if named else set()
-
-
-def _each(member: Member) -> list[tuple[Uuid, int]]:
-    sides: tuple[Held, Held] = (member.assigned, member.revoking)
-    return [(topic, partition) for held in sides for topic, partitions in held.items() for partition in partitions]
 
 
 def _id(member: Member) -> str:

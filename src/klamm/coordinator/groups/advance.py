@@ -150,6 +150,7 @@ def _are_old(patterns: Mapping[str, Resolved], topics_offset: Offset, surroundin
     if not patterns:
         return False
     age_ms = now.wall_ms - max(found.at_ms for found in patterns.values())
-    if age_ms > surroundings.settings.regex_refresh_ms:
+    if not 0 <= age_ms <= surroundings.settings.regex_refresh_ms:
+        # A negative age was written by a clock that was wrong.
         return True
     return age_ms > PATTERNS_REST_MS and any(found.version < topics_offset for found in patterns.values())

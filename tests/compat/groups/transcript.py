@@ -68,10 +68,11 @@ class Transcript:
 def compare_with_recorded(name: str, lines: list[str]) -> None:
     """With what Kafka was heard to say; or it becomes that."""
     path = DIRECTORY / f"{name}.txt"
+    found = "\n".join(lines).strip() + "\n"
     if os.environ.get("KLAMM_RECORD"):
         assert under_test() == "kafka", "only Apache Kafka's own words are written down"
-        path.write_text("\n".join(lines) + "\n")
-    assert "\n".join(lines).splitlines() == path.read_text().splitlines()
+        path.write_text(found)
+    assert found.splitlines() == path.read_text().splitlines()
 
 
 def _sorted_rows(lines: list[str]) -> list[str]:

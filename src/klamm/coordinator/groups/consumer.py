@@ -82,7 +82,7 @@ class ConsumerGroup:
         """A member of the newer protocol joins what is a classic group until the records are replayed."""
         try:
             check_upgrade(classic, surroundings.settings)
-            records = upgrade(classic, surroundings.image, now)
+            records = upgrade(classic, surroundings.image)
         except KafkaError as error:
             return Decision([Answered(ticket, error)])
         group = cls(classic.group_id, surroundings)

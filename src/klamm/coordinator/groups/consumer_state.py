@@ -15,6 +15,7 @@ from klamm.coordinator.groups.consumer_member import (
     with_profile,
 )
 from klamm.coordinator.groups.subscribed import NO_TOPICS_HASH, Resolved, pattern_record
+from klamm.coordinator.groups.target import NO_TARGET_YET
 from klamm.coordinator.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -46,7 +47,7 @@ class ConsumerState:
         self.epoch: Epoch = FIRST_EPOCH
         self.topics_hash = NO_TOPICS_HASH
         self.target_epoch: Epoch = FIRST_EPOCH
-        self.target_at_ms = 0
+        self.target_at_ms = NO_TARGET_YET
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}
         self.patterns: dict[str, Resolved] = {}
@@ -107,7 +108,7 @@ class ConsumerState:
             case ConsumerGroupTargetAssignmentMetadataKey():
                 assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
                 self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-                self.target_at_ms = 0 if value is None else value.assignment_timestamp
+                self.target_at_ms = NO_TARGET_YET if value is None else value.assignment_timestamp
             case ConsumerGroupRegularExpressionKey(regular_expression=pattern):
                 assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
                 if value is None:

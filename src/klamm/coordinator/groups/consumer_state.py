@@ -15,7 +15,6 @@ from klamm.coordinator.groups.consumer_member import (
     with_profile,
 )
 from klamm.coordinator.groups.subscribed import NO_TOPICS_HASH, Resolved, pattern_record
-from klamm.coordinator.groups.target import NO_TARGET_YET
 from klamm.coordinator.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -37,6 +36,9 @@ from klamm.ids import Epoch, Uuid
 
 FIRST_EPOCH: Epoch = 1
 """Where a group begins, and its target, which gives nothing to nobody."""
+
+NO_TARGET_YET = 0
+"""The time of a target that was not computed here."""
 
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
 

@@ -22,7 +22,7 @@ from klamm.coordinator.groups.consumer_member import (
     profile_record,
     target_record,
 )
-from klamm.coordinator.groups.consumer_state import ConsumerState, classic_protocols, epoch_record
+from klamm.coordinator.groups.consumer_state import NO_TARGET_YET, ConsumerState, classic_protocols, epoch_record
 from klamm.coordinator.groups.group import CONSUMER_PROTOCOL_TYPE
 from klamm.coordinator.groups.subscribed import existing, topics_hash
 from klamm.coordinator.groups.subscription import (
@@ -31,7 +31,7 @@ from klamm.coordinator.groups.subscription import (
     read_assignment,
     read_subscription,
 )
-from klamm.coordinator.groups.target import NO_TARGET_YET, target_epoch_record
+from klamm.coordinator.groups.target import target_epoch_record
 from klamm.coordinator.records import ClassicMemberValue, GroupMetadataKey, GroupMetadataValue, GroupRecord
 from klamm.coordinator.settings import DOWNGRADE, UPGRADE, GroupSettings
 from klamm.errors import ErrorCode, KafkaError

@@ -39,4 +39,5 @@ def compiled(pattern: str) -> Pattern:
         reason = error.args[0].decode(errors="replace")
     except UnicodeEncodeError as error:
         reason = str(error)
-    raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"{pattern!r} is no regular expression of RE2: {reason}")
+    message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression of RE2: {reason}."
+    raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message)

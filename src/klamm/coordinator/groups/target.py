@@ -19,13 +19,11 @@ from klamm.coordinator.records import (
 from klamm.ids import Epoch, Uuid
 from klamm.metadata.image import Image
 
-NO_TARGET_YET = 0
-"""The time of a target that was not computed here."""
-
 
 def is_time_for_a_target(last_ms: int, interval_ms: int, now_ms: int) -> bool:
-    """Targets are this far apart at least, so that many members that come together are one rebalance."""
-    return interval_ms == 0 or last_ms == NO_TARGET_YET or now_ms >= last_ms + interval_ms
+    """Targets are this far apart at least, so that many members that come together are one rebalance. A last one in the
+    future was written by a clock that was wrong, and nobody waits for that."""
+    return not last_ms <= now_ms < last_ms + interval_ms
 
 
 def preferred_assignor(members: Iterable[Member], offered: Sequence[str]) -> str:

@@ -55,5 +55,30 @@ def test_same_member_comes_back_under_its_own_id() -> None:
     assert durable(bench.reloaded()) == durable(bench.group)
 
 
+def test_session_of_who_came_back_runs_as_well() -> None:
+    bench = Bench({"a": 4})
+    bench.join("one", "a", instance_id="i")
+    bench.beat("one", -2, instance_id="i")
+    bench.pass_ms(40_000)
+    bench.join("one", "a", instance_id="i")
+    bench.pass_ms(44_999)
+    assert not bench.group.is_empty
+    bench.pass_ms(1)
+    assert bench.group.is_empty
+
+
+def test_who_is_away_has_nothing_to_give_up() -> None:
+    """It was told to revoke, and left instead: it has its session to come back, and not only its rebalance timeout."""
+    bench = Bench({"a": 2})
+    bench.join("one", "a", instance_id="i", rebalance_timeout_ms=10_000)
+    bench.join("two", "a")
+    kept = has(bench.beat("one", 2, {"a": [0, 1]}, instance_id="i"))
+    bench.beat("one", -2, instance_id="i")
+    assert len((has(bench.beat("two", 3, {})) or {})["a"]) == 1
+    bench.pass_ms(10_000)
+    back = bench.join("three", "a", instance_id="i")
+    assert (back.member_epoch, has(back)) == (3, kept)
+
+
 def test_unknown_instance() -> None:
     assert Bench({"a": 4}).refused("one", 3, {}, instance_id="i") == ErrorCode.UNKNOWN_MEMBER_ID

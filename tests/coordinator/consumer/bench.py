@@ -23,14 +23,17 @@ def topic_id(name: str) -> Uuid:
     return blake2b(name.encode(), digest_size=16).digest()
 
 
-def image_of(topics: Mapping[str, int], offset: int = 1, racks: Sequence[str] = ()) -> Image:
+def image_of(
+    topics: Mapping[str, int], offset: int = 1, racks: Sequence[str] = (), ids: Mapping[str, Uuid] | None = None
+) -> Image:
     """Topics by name with so many partitions; replicas go round the brokers, one in each rack."""
+    ids = ids or {name: topic_id(name) for name in topics}
     by_name: BucketsDraft[str, Topic] = BucketsDraft(Buckets())
     names: BucketsDraft[Uuid, str] = BucketsDraft(Buckets())
     for name, partitions in topics.items():
         states = tuple(PartitionState((index % max(len(racks), 1),), (0,)) for index in range(partitions))
-        by_name[name] = Topic(name, topic_id(name), states)
-        names[topic_id(name)] = name
+        by_name[name] = Topic(name, ids[name], states)
+        names[ids[name]] = name
     brokers = {index: Broker(index, 1, bytes(16), rack=rack) for index, rack in enumerate(racks)}
     return Image(offset, 1, by_name.finished(), names.finished(), brokers)
 
@@ -139,6 +142,11 @@ class Bench:
 def by_name(partitions: Mapping[Uuid, Iterable[int]], names: Iterable[str] = "abcdefgh") -> dict[str, set[int]]:
     known = {topic_id(name): name for name in names}
     return {known[topic]: set(found) for topic, found in partitions.items()}
+
+
+def has(reply: HeartbeatReply) -> dict[str, set[int]] | None:
+    """What a reply gives, by the topics' names; None: as it was."""
+    return None if reply.assignment is None else by_name(reply.assignment)
 
 
 def through_bytes(record: GroupRecord) -> GroupRecord:

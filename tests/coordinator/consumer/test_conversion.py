@@ -65,6 +65,15 @@ def test_classic_members_keep_what_they_have() -> None:
     assert kept["a"] <= {0, 1}
 
 
+def test_upgrade_is_assigned_at_once() -> None:
+    """However soon after the last rebalance: targets are an interval apart, and the classic one was not ours."""
+    bench = Bench({"a": 4}, GroupSettings(assignment_interval_ms=10_000))
+    [answered] = upgraded(bench, classic_group(classic_member("x", 0))).response
+    assert isinstance(answered.reply, HeartbeatReply)
+    assert answered.reply.member_epoch == 8
+    assert len(by_name(answered.reply.assignment or {})["a"]) == 2
+
+
 def test_timers_of_classic_members_run_from_the_upgrade() -> None:
     bench = Bench({"a": 4})
     bench.pass_ms(100_000)
@@ -93,6 +102,8 @@ def test_empty_classic_group_just_ends() -> None:
         (replace(classic_group(classic_member("x")), protocol_type="connect"), GroupSettings()),
         (classic_group(classic_member("x"), classic_member("y")), GroupSettings(consumer_max_size=1)),
         (classic_group(replace(classic_member("x"), assignment=b"\0")), GroupSettings()),
+        (classic_group(classic_member("x", 0, 1), classic_member("y", 1, 2)), GroupSettings()),
+        (classic_group(replace(classic_member("x"), assignment=assignment_bytes({}, b"secret", 1))), GroupSettings()),
     ],
 )
 def test_what_cannot_be_upgraded_stays_as_it_is(snapshot: ClassicSnapshot, settings: GroupSettings) -> None:

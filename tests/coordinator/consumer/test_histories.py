@@ -165,8 +165,8 @@ class History:
 
     def leave(self, client: Client) -> None:
         for_a_while = client.instance_id is not None and self.random.random() < 0.7
-        client.obey()
-        self.clients.remove(client)
+        if not (for_a_while and self.random.random() < 0.4):
+            self.clients.remove(client)  # Else it comes back itself.
         client.forget_everything()
         self.released(client, set())
         try:

@@ -57,6 +57,8 @@ class Advance:
     def take_over(self, old: Member, member_id: str) -> Member:
         """A static member is succeeded by another, which has and is meant to have the same."""
         member = old.succeeded_by(member_id)
+        if member_id == old.member_id:
+            return member  # It comes back itself.
         target = self._state.targets.get(old.member_id, {})
         group = self._state.group_id
         self._predecessor = old.member_id

@@ -15,7 +15,6 @@ from klamm.coordinator.groups.advance import Advance
 from klamm.coordinator.groups.classic_members import ClassicMembers
 from klamm.coordinator.groups.consumer_member import (
     Member,
-    MemberState,
     Partitions,
     Profile,
     current_record,
@@ -82,7 +81,7 @@ class ConsumerGroup:
         """A member of the newer protocol joins what is a classic group until the records are replayed."""
         try:
             check_upgrade(classic, surroundings.settings)
-            records = upgrade(classic, surroundings.image, now)
+            records = upgrade(classic, surroundings.image)
         except KafkaError as error:
             return Decision([Answered(ticket, error)])
         group = cls(classic.group_id, surroundings)
@@ -132,14 +131,14 @@ class ConsumerGroup:
                 self.timers.forget(member_id)
             case ConsumerGroupCurrentMemberAssignmentKey(member_id=member_id):
                 member = self.state.members.get(member_id)
-                if member is None or member.state != MemberState.UNREVOKED:
+                if member is None or not member.must_revoke:
                     self.timers.take_off(REVOCATION, member_id)
 
     def begin(self, now: Now) -> None:
         self.topics_changed()
         for member in self.state.members.values():
             self.timers.extend_session(member, now)
-            if member.state == MemberState.UNREVOKED:
+            if member.must_revoke:
                 self.timers.expect_revocation(member, now)
 
     def topics_changed(self) -> None:
@@ -151,7 +150,7 @@ class ConsumerGroup:
         member = self.state.members.get(timer.member_id)
         if member is None or timer.kind not in TIMERS:
             return Decision([])
-        if timer.kind == REVOCATION and member.state != MemberState.UNREVOKED:
+        if timer.kind == REVOCATION and not member.must_revoke:
             return Decision([])
         self.timers.set(timer.kind, member, AGAIN_MS, now)
         return Decision([], self.removal([member], now))
@@ -193,7 +192,7 @@ class ConsumerGroup:
         member = step.run(before, after, owned, look_at_topics=not self._topics_are_known)
         self._topics_are_known |= step.topics_are_known
         self.timers.extend_session(member, now)
-        if member.state == MemberState.UNREVOKED and member != after:
+        if member.must_revoke and member != after:
             self.timers.expect_revocation(member, now)
         return member
 

@@ -88,6 +88,11 @@ class Member:
         return self.epoch == LEAVES_FOR_A_WHILE
 
     @property
+    def must_revoke(self) -> bool:
+        """Somebody may be waiting for it. Who is away has nothing to give up."""
+        return self.state == MemberState.UNREVOKED and not self.is_away
+
+    @property
     def all_it_has(self) -> Partitions:
         """With what it is giving up."""
         found = plain(self.assigned)

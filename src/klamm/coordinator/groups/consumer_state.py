@@ -37,6 +37,9 @@ from klamm.ids import Epoch, Uuid
 FIRST_EPOCH: Epoch = 1
 """Where a group begins, and its target, which gives nothing to nobody."""
 
+NO_TARGET_YET = 0
+"""The time of a target that was not computed here."""
+
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
 
 
@@ -46,7 +49,7 @@ class ConsumerState:
         self.epoch: Epoch = FIRST_EPOCH
         self.topics_hash = NO_TOPICS_HASH
         self.target_epoch: Epoch = FIRST_EPOCH
-        self.target_at_ms = 0
+        self.target_at_ms = NO_TARGET_YET
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}
         self.patterns: dict[str, Resolved] = {}
@@ -107,7 +110,7 @@ class ConsumerState:
             case ConsumerGroupTargetAssignmentMetadataKey():
                 assert value is None or isinstance(value, ConsumerGroupTargetAssignmentMetadataValue)
                 self.target_epoch = FIRST_EPOCH if value is None else value.assignment_epoch
-                self.target_at_ms = 0 if value is None else value.assignment_timestamp
+                self.target_at_ms = NO_TARGET_YET if value is None else value.assignment_timestamp
             case ConsumerGroupRegularExpressionKey(regular_expression=pattern):
                 assert value is None or isinstance(value, ConsumerGroupRegularExpressionValue)
                 if value is None:

@@ -10,7 +10,7 @@ The container notices the other kind when it replays; it calls `begin` then, and
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from klamm.coordinator.groups.consumer_member import (
@@ -22,10 +22,15 @@ from klamm.coordinator.groups.consumer_member import (
     profile_record,
     target_record,
 )
-from klamm.coordinator.groups.consumer_state import ConsumerState, classic_protocols, epoch_record
+from klamm.coordinator.groups.consumer_state import NO_TARGET_YET, ConsumerState, classic_protocols, epoch_record
 from klamm.coordinator.groups.group import CONSUMER_PROTOCOL_TYPE
-from klamm.coordinator.groups.subscribed import NO_TOPICS_HASH
-from klamm.coordinator.groups.subscription import assignment_bytes, read_assignment, read_subscription
+from klamm.coordinator.groups.subscribed import existing, topics_hash
+from klamm.coordinator.groups.subscription import (
+    GivenPartitions,
+    assignment_bytes,
+    read_assignment,
+    read_subscription,
+)
 from klamm.coordinator.groups.target import target_epoch_record
 from klamm.coordinator.records import ClassicMemberValue, GroupMetadataKey, GroupMetadataValue, GroupRecord
 from klamm.coordinator.settings import DOWNGRADE, UPGRADE, GroupSettings
@@ -76,7 +81,7 @@ def check_upgrade(classic: ClassicSnapshot, settings: GroupSettings) -> None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
-def upgrade(classic: ClassicSnapshot, image: Image, now: Now) -> list[GroupRecord]:
+def upgrade(classic: ClassicSnapshot, image: Image) -> list[GroupRecord]:
     """The group is no classic one any more, and a consumer group with the same members. Raises KafkaError."""
     group, epoch = classic.group_id, classic.generation
     records = [GroupRecord(GroupMetadataKey(group=group), None)]
@@ -84,10 +89,12 @@ def upgrade(classic: ClassicSnapshot, image: Image, now: Now) -> list[GroupRecor
         return records
     members = [_upgraded(classic, member, image) for member in classic.members]
     members.sort(key=lambda member: member.member_id)
+    _check_each_has_its_own(classic, members)
     records += [profile_record(group, member) for member in members]
-    records.append(epoch_record(group, epoch, NO_TOPICS_HASH))
+    records.append(epoch_record(group, epoch, topics_hash(existing(members, {}, image), image)))
     records += [target_record(group, member.member_id, _plain(member)) for member in members]
-    records.append(target_epoch_record(group, epoch, now.wall_ms))
+    # The target is not ours, so it is no reason to wait with the next one.
+    records.append(target_epoch_record(group, epoch, NO_TARGET_YET))
     records += [current_record(group, member) for member in members]
     return records
 
@@ -150,10 +157,14 @@ def _upgraded(classic: ClassicSnapshot, member: ClassicSnapshotMember, image: Im
     metadata = dict(member.protocols).get(classic.protocol_name or "", member.protocols[0][1])
     try:
         subscription = read_subscription(metadata)
-        assigned = identified(read_assignment(member.assignment).partitions, image) if member.assignment else {}
+        given = read_assignment(member.assignment) if member.assignment else GivenPartitions()
     except ValueError:
         message = f"Cannot upgrade the classic group {classic.group_id}: what its members say is malformed."
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message) from None
+    if given.user_data:
+        # Its assignor has something to tell the members that ours could not.
+        message = f"Cannot upgrade the classic group {classic.group_id}: it uses an assignor of its own."
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
     epoch: Epoch = classic.generation
     profile = Profile(
         member.instance_id,
@@ -166,8 +177,23 @@ def _upgraded(classic: ClassicSnapshot, member: ClassicSnapshotMember, image: Im
         None,
         ClassicSide(member.session_timeout_ms, tuple(member.protocols)),
     )
-    held = {topic: dict.fromkeys(sorted(partitions), epoch) for topic, partitions in assigned.items()}
+    held = {
+        topic: dict.fromkeys(sorted(partitions), epoch)
+        for topic, partitions in identified(given.partitions, image).items()
+    }
     return Member(member.member_id, profile, epoch, epoch, assigned=held)
+
+
+def _check_each_has_its_own(classic: ClassicSnapshot, members: Iterable[Member]) -> None:
+    """Members of a classic group may agree that several read the same. Here a partition is with one."""
+    had: set[tuple[Uuid, int]] = set()
+    for member in members:
+        for topic, partitions in member.assigned.items():
+            for partition in partitions:
+                if (topic, partition) in had:
+                    message = f"Cannot upgrade the classic group {classic.group_id}: some partitions have two readers."
+                    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+                had.add((topic, partition))
 
 
 def _downgraded(member: Member, protocol: str, target: Partitions, image: Image) -> ClassicMemberValue:

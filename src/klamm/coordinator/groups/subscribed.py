@@ -18,7 +18,6 @@ from klamm.coordinator.records import (
     ConsumerGroupRegularExpressionValue,
     GroupRecord,
 )
-from klamm.errors import KafkaError
 from klamm.ids import Now, Uuid
 from klamm.metadata.image import Image, Topic
 
@@ -36,11 +35,7 @@ class Resolved:
 
 def resolved(pattern: str, image: Image, now: Now) -> Resolved:
     """Raises KafkaError if it is no pattern."""
-    try:
-        return Resolved(matching(pattern, image.topics), image.offset, now.wall_ms)
-    except KafkaError as error:
-        reason = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error.message}"
-        raise KafkaError(error.code, reason) from None
+    return Resolved(matching(pattern, image.topics), image.offset, now.wall_ms)
 
 
 def pattern_record(group_id: str, pattern: str, found: Resolved | None) -> GroupRecord:

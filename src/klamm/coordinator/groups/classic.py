@@ -45,6 +45,8 @@ from klamm.machine import Decision
 
 NEW_MEMBERS_PATIENCE_MS = 300_000
 """A new member that waits for its first answer cannot send heartbeats, and its connection may be dead."""
+LONGEST_NAME = 249
+"""So much of a client's name goes into its id, which has to fit into a record, whatever clients call themselves."""
 
 
 class ClassicGroup:
@@ -77,7 +79,8 @@ class ClassicGroup:
 
     def _join_anew(self, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
         group = self._is
-        member_id = f"{wish.instance_id or wish.client_id}-{_dashed(drawn_uuid(self._around.random))}"
+        name = (wish.instance_id or wish.client_id)[:LONGEST_NAME]
+        member_id = f"{name}-{_dashed(drawn_uuid(self._around.random))}"
         if wish.instance_id is not None:
             if wish.instance_id in group.static:
                 return self._return(member_id, wish, ticket, now)

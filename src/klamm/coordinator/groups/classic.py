@@ -206,6 +206,8 @@ class ClassicGroup:
             if member.syncing is not None:
                 assignment = wish.assignments.get(member.member_id, b"")
                 answers.append(Answered(member.syncing, self._synced(assignment)))
+                # It is answered now in any case, with an error if this cannot be written, and must speak again.
+                member.syncing = None
                 self._rebalance.expect(member.member_id, member.session_timeout_ms, now)
         return Decision(answers, [self._is.record(self._is.generation, wish.assignments, now.wall_ms)])
 
@@ -330,7 +332,6 @@ class ClassicGroup:
 
     def replay(self, value: GroupMetadataValue) -> None:
         self._is.replay(value)
-        self._rebalance.is_over()
 
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, self._is.protocol_type or "", self._is.state.value, self.kind)

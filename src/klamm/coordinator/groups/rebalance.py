@@ -137,11 +137,6 @@ class Rebalance:
         if not self._unsynced:
             self._around.timers.take_off(self._timer(SYNC))
 
-    def is_over(self) -> None:
-        """The log has what this generation came to, and everybody who waited for that is being answered."""
-        for member in self._group:
-            member.syncing = None
-
     def _release_syncs(self, now: Now) -> list[Answered]:
         """They have to join again, and may speak again."""
         waiting = []

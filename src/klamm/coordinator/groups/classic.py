@@ -15,7 +15,7 @@ from klamm.coordinator.groups.classic_member import ClassicMember
 from klamm.coordinator.groups.classic_state import ClassicState, State
 from klamm.coordinator.groups.conversion import ClassicSnapshot, ClassicSnapshotMember
 from klamm.coordinator.groups.group import CLASSIC, CONSUMER_PROTOCOL_TYPE, Surroundings, TimerName
-from klamm.coordinator.groups.rebalance import SESSION, Rebalance
+from klamm.coordinator.groups.rebalance import Rebalance
 from klamm.coordinator.groups.subscription import read_subscription
 from klamm.coordinator.records import GroupMetadataKey, GroupMetadataValue, GroupRecord
 from klamm.coordinator.wishes import (
@@ -126,7 +126,7 @@ class ClassicGroup:
         fenced = self._replaced(member, ErrorCode.FENCED_INSTANCE_ID)
         old_id, led = member.member_id, group.leader
         member.update(wish)
-        self._around.timers.take_off(TimerName(SESSION, self.group_id, old_id))
+        self._rebalance.forget(old_id)
         if group.state is not State.STABLE or group.chosen_protocol() != group.protocol:
             self._rename(member, member_id)
             member.joining = ticket

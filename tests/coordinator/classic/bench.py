@@ -238,7 +238,7 @@ class Bench:
 
     def stable(self, count: int = 2, instances: bool = False, **more: Any) -> list[Joined]:
         members = self.gathered(count, instances, **more)
-        for number, member in reversed(list(enumerate(members))):
+        for member in reversed(members):
             self.sync(member, {each.member_id: b"to %d" % place for place, each in enumerate(members)})
         assert self.state == "Stable"
         return members

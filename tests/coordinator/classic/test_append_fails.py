@@ -23,7 +23,7 @@ def test_an_assignment_that_was_not_written_is_said_again() -> None:
 
 
 def test_whoever_dies_after_that_is_missed() -> None:
-    """Who had been told of the failure still counted as waiting, so its session never ended, and others waited for it."""
+    """Who had heard of the failure still counted as waiting: its session never ended, and others waited for it."""
     bench = Bench()
     leader, follower = bench.gathered(2)
     bench.sync(follower)

@@ -1,12 +1,14 @@
 """The first half of a rebalance: who is waited for and how long, who leads, what is agreed on."""
 
+from typing import Any
+
 import pytest
 
 from klamm.coordinator.wishes import JoinedMember, LeavingMember
 from klamm.errors import ErrorCode
 from tests.coordinator.classic.bench import FIRST_MS, GROUP, REBALANCE_MS, SESSION_MS, Bench
 
-MUST_KNOW = {"must_know_its_id": True}
+MUST_KNOW: dict[str, Any] = {"must_know_its_id": True}
 
 
 def test_the_first_member_waits_a_little_and_leads() -> None:
@@ -159,8 +161,8 @@ def test_the_protocol_is_the_one_that_most_like_best_among_those_all_know() -> N
 
 def test_who_shares_no_protocol_or_has_another_type_cannot_join() -> None:
     bench = Bench()
-    for nothing in ({"protocols": []}, {"protocol_type": ""}):
-        assert bench.code(bench.join(**nothing)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[arg-type]
+    assert bench.code(bench.join(protocols=[])) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.code(bench.join(protocol_type="")) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     bench.stable(1)
     assert bench.code(bench.join(protocols=[("other", b"")])) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert bench.code(bench.join(protocol_type="connect")) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL

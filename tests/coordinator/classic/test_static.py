@@ -1,5 +1,7 @@
 """Static members: they come back under another member id, whoever had the instance id before is fenced."""
 
+from typing import Any
+
 import pytest
 
 from klamm.coordinator.records import GroupMetadataValue
@@ -8,7 +10,7 @@ from klamm.errors import ErrorCode
 from tests.coordinator.classic.bench import FIRST_MS, REBALANCE_MS, SESSION_MS, Bench
 
 FENCED = ErrorCode.FENCED_INSTANCE_ID
-SKIPS = {"can_skip_assignment": True}
+SKIPS: dict[str, Any] = {"can_skip_assignment": True}
 
 
 def test_a_static_member_needs_no_id_first_and_has_its_name_in_it() -> None:
@@ -137,7 +139,7 @@ def test_who_returns_before_it_synced_is_not_waited_for_under_its_old_id() -> No
     bench = Bench()
     leader, _ = bench.gathered(2, instances=True, session_ms=2 * REBALANCE_MS)
     bench.sync(leader, instance_id="machine-0")
-    back = bench.joined(bench.join(instance_id="machine-1"))
+    back = bench.joined(bench.join(instance_id="machine-1", session_ms=2 * REBALANCE_MS))
     bench.sync(back, instance_id="machine-1")
     bench.pass_ms(REBALANCE_MS)
     assert bench.state == "Stable"

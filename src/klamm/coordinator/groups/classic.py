@@ -15,7 +15,7 @@ from klamm.coordinator.groups.classic_member import ClassicMember
 from klamm.coordinator.groups.classic_state import ClassicState, State
 from klamm.coordinator.groups.conversion import ClassicSnapshot, ClassicSnapshotMember
 from klamm.coordinator.groups.group import CLASSIC, CONSUMER_PROTOCOL_TYPE, Surroundings, TimerName
-from klamm.coordinator.groups.rebalance import SESSION, Rebalance
+from klamm.coordinator.groups.rebalance import Rebalance
 from klamm.coordinator.groups.subscription import read_subscription
 from klamm.coordinator.records import GroupMetadataKey, GroupMetadataValue, GroupRecord
 from klamm.coordinator.wishes import (
@@ -45,6 +45,8 @@ from klamm.machine import Decision
 
 NEW_MEMBERS_PATIENCE_MS = 300_000
 """A new member that waits for its first answer cannot send heartbeats, and its connection may be dead."""
+LONGEST_NAME = 249
+"""So much of a client's name goes into its id, which has to fit into a record, whatever clients call themselves."""
 
 
 class ClassicGroup:
@@ -77,7 +79,8 @@ class ClassicGroup:
 
     def _join_anew(self, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
         group = self._is
-        member_id = f"{wish.instance_id or wish.client_id}-{_dashed(drawn_uuid(self._around.random))}"
+        name = (wish.instance_id or wish.client_id)[:LONGEST_NAME]
+        member_id = f"{name}-{_dashed(drawn_uuid(self._around.random))}"
         if wish.instance_id is not None:
             if wish.instance_id in group.static:
                 return self._return(member_id, wish, ticket, now)
@@ -123,7 +126,7 @@ class ClassicGroup:
         fenced = self._replaced(member, ErrorCode.FENCED_INSTANCE_ID)
         old_id, led = member.member_id, group.leader
         member.update(wish)
-        self._around.timers.take_off(TimerName(SESSION, self.group_id, old_id))
+        self._rebalance.forget(old_id)
         if group.state is not State.STABLE or group.chosen_protocol() != group.protocol:
             self._rename(member, member_id)
             member.joining = ticket
@@ -203,6 +206,8 @@ class ClassicGroup:
             if member.syncing is not None:
                 assignment = wish.assignments.get(member.member_id, b"")
                 answers.append(Answered(member.syncing, self._synced(assignment)))
+                # It is answered now in any case, with an error if this cannot be written, and must speak again.
+                member.syncing = None
                 self._rebalance.expect(member.member_id, member.session_timeout_ms, now)
         return Decision(answers, [self._is.record(self._is.generation, wish.assignments, now.wall_ms)])
 
@@ -327,7 +332,6 @@ class ClassicGroup:
 
     def replay(self, value: GroupMetadataValue) -> None:
         self._is.replay(value)
-        self._rebalance.is_over()
 
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, self._is.protocol_type or "", self._is.state.value, self.kind)

@@ -15,6 +15,8 @@ from klamm.ids import Now
 from klamm.machine import Decision
 
 SESSION, JOIN, SYNC = "session", "join", "sync"
+LEAST_AGAIN_MS = 1_000
+"""A member may say that it needs no time at all to join. Looking for it without a pause would leave none to others."""
 
 
 class Rebalance:
@@ -84,7 +86,8 @@ class Rebalance:
             joined = next((member for member in group if member.joining is not None), None)
             if joined is None and len(group):
                 # Only static members are left, and none of them came: their sessions decide.
-                self._around.timers.set(self._timer(JOIN), now.monotonic_ms + group.rebalance_timeout_ms)
+                again_ms = max(group.rebalance_timeout_ms, LEAST_AGAIN_MS)
+                self._around.timers.set(self._timer(JOIN), now.monotonic_ms + again_ms)
                 return Decision([])
             group.leader = joined.member_id if joined is not None else None
         self._is_first = False
@@ -133,11 +136,6 @@ class Rebalance:
         self._unsynced.discard(member_id)
         if not self._unsynced:
             self._around.timers.take_off(self._timer(SYNC))
-
-    def is_over(self) -> None:
-        """The log has what this generation came to, and everybody who waited for that is being answered."""
-        for member in self._group:
-            member.syncing = None
 
     def _release_syncs(self, now: Now) -> list[Answered]:
         """They have to join again, and may speak again."""

@@ -1,0 +1,1 @@
+"""Groups of the classic protocol, as values: time and the log are the test's."""

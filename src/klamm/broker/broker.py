@@ -22,7 +22,7 @@ from klamm.broker.topic_settings import TopicSettings, topic_settings
 from klamm.broker.waiting import Waiting
 from klamm.config.broker_config import BrokerConfig
 from klamm.controller.controller import Controller
-from klamm.controller.names import INTERNAL
+from klamm.controller.names import CONSUMER_OFFSETS, INTERNAL
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset
@@ -171,7 +171,12 @@ class Broker:
         """Have topics created that somebody spoke of; the error for those that could not be when it was last tried."""
         if not self.config.boolean("auto.create.topics.enable"):
             return {}
-        self.errands.create_topics(names[:MOST_CREATED_AT_ONCE], now)
+        if CONSUMER_OFFSETS in names:
+            # It is not a topic like others.
+            self.coordination.wait_for_topic(now)
+        wanted = [name for name in names[:MOST_CREATED_AT_ONCE] if name not in INTERNAL]
+        if wanted:
+            self.errands.create_topics(wanted, now)
         return {name: self._creation_errors.pop(name) for name in names if name in self._creation_errors}
 
     def note_creation(self, name: str, error: ErrorCode) -> None:
@@ -291,3 +296,4 @@ class Broker:
         default = self.image.config_of(ConfigResource(ResourceType.BROKER, ""))
         self.config = self.config.with_dynamic(own, default)
         self.fetch_max_bytes = self.config.integer("fetch.max.bytes")
+        self.coordination.configure(self.config)

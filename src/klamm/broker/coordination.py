@@ -10,17 +10,22 @@ A leader that has been replaced and does not know it would answer from the past:
 controller has heard of it lately (`is_counted_on`), because it is not replaced before that has passed.
 """
 
+import sys
+from array import array
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import mul
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from klamm.broker.answer import Answer, Changed, Committed, Later, Reply
-from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded
+from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupTimerFailed
 from klamm.broker.loading import Loading
 from klamm.broker.topics import leader_of
 from klamm.broker.waiting import Waiter
+from klamm.config import BrokerConfig
 from klamm.controller.names import CONSUMER_OFFSETS
-from klamm.coordinator.records import encoded
+from klamm.coordinator.records import GroupRecord, OffsetCommitKey, encoded
 from klamm.coordinator.settings import GroupSettings
 from klamm.coordinator.shard import Shard
 from klamm.coordinator.wishes import Answered, Ticket, Verdict
@@ -28,9 +33,11 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import NO_BROKER, BrokerId, Now, Offset
 from klamm.log.files import DiskFailed
+from klamm.machine import Decision
 from klamm.metadata.delta import Changes
 from klamm.partition.partition import ALL, Partition
 from klamm.records.builder import BatchBuilder
+from klamm.records.compression import Codec
 
 if TYPE_CHECKING:
     from klamm.broker.broker import Broker
@@ -40,8 +47,15 @@ Respond: TypeAlias = Callable[[object], object]
 """From a reply, or a KafkaError in its place, to the response."""
 
 OF_THIS_NODE = 0
+CREATION_MS = 30_000.0
+"""After this long without the topic, or a word of it, its creation is asked for again."""
+MOST_TIMERS_AT_ONCE = 4
+"""A member that is given up may cost milliseconds in a large group; others have their turn in between."""
+LOOK_AGAIN_MS = 100.0
 FOR_THE_OTHERS_MS = 10_000.0
 """So long after its start a broker waits for the others before the offsets get fewer replicas than they should."""
+RECORD_OVERHEAD_BYTES = 40
+"""What a record takes besides its key and value, at most."""
 LONG_MS = 24 * 3_600_000.0
 """Whoever waits for others is released by them, or by their absence; this is for the heap's sake."""
 
@@ -51,7 +65,6 @@ AT_HOME = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
 """What befalls our own writing, as clients of groups know it."""
 
@@ -84,6 +97,7 @@ class Coordination:
         self._random = random
         self._tell = tell
         self._settings = GroupSettings.of(broker.config)
+        self._codec = Codec(broker.config.integer("offsets.topic.compression.codec"))
         self._hosted: dict[int, _Hosted] = {}
         self.next_due_ms: float | None = None
         """When to tick, at the latest."""
@@ -91,7 +105,9 @@ class Coordination:
         """Monotonic; None: nobody else could take our place."""
         self.is_creating = False
         """Whether somebody was asked to create the topic of the offsets."""
+        self._created_by_ms = 0.0
         self._begun_ms = 0.0
+        self._has_lapsed = False
 
     # What handlers ask.
 
@@ -137,7 +153,7 @@ class Coordination:
         self, tickets: list[_Ticket], respond: Callable[[list[object]], object], now: Now
     ) -> Answer:
         def replies() -> object:
-            return respond([ticket.reply for ticket in tickets])
+            return respond([_reply_of(ticket) for ticket in tickets])
 
         def complete() -> bool:
             return all(ticket.is_answered for ticket in tickets)
@@ -172,7 +188,7 @@ class Coordination:
         if ticket.is_answered:
             return Reply(respond(ticket.reply))
         until = Changed([ticket], lambda: ticket.is_answered)
-        return Later(until, now.monotonic_ms + LONG_MS, lambda now, in_time: respond(ticket.reply))
+        return Later(until, now.monotonic_ms + LONG_MS, lambda now, in_time: respond(_reply_of(ticket)))
 
     # Where coordinators are.
 
@@ -186,7 +202,7 @@ class Coordination:
     def wait_for_topic(self, now: Now) -> bool:
         """Have the topic of the offsets created, unless it is there; whether it is worth waiting for."""
         image = self._broker.image
-        if CONSUMER_OFFSETS in image.topics or self.is_creating:
+        if CONSUMER_OFFSETS in image.topics or (self.is_creating and now.monotonic_ms < self._created_by_ms):
             return True
         brokers = sum(broker.is_active for broker in image.brokers.values())
         wanted = self._broker.config.integer("offsets.topic.replication.factor")
@@ -195,6 +211,7 @@ class Coordination:
             # They are just starting, and one replica is not what anybody wants for good.
             return False
         self.is_creating = True
+        self._created_by_ms = now.monotonic_ms + CREATION_MS
         self._broker.errands.create_offsets_topic(max(1, min(wanted, brokers)), now)
         return self.is_creating
 
@@ -216,7 +233,7 @@ class Coordination:
             try:
                 self._write(hosted, verdict, now)
             except KafkaError as error:
-                failure = KafkaError(AT_HOME.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
+                failure = KafkaError(_at_home(error.code, verdict), error.message)
                 for ticket, _ in verdict.response:
                     self._give(ticket, failure)
                 self._look_at_clock(hosted)
@@ -229,13 +246,23 @@ class Coordination:
             self._carry_out(hosted, follows, now)
 
     def _write(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
-        builder = BatchBuilder()
-        for record in verdict.records:
+        """In one batch, so that all of them are there after a crash or none; in several if one would be too large."""
+        most_bytes = hosted.partition.log.settings.max_message_bytes
+        batch = BatchBuilder(self._codec)
+        first = 0
+        for position, record in enumerate(verdict.records):
             key, value = encoded(record)
-            builder.append(key, value, now.wall_ms)
-        appended = hosted.partition.append(memoryview(builder.build()), ALL, now)
+            size = RECORD_OVERHEAD_BYTES + len(key) + len(value or b"")
+            if batch.count and batch.size_bytes + size > most_bytes:
+                self._append(hosted, batch, verdict.records[first:position], now)
+                batch, first = BatchBuilder(self._codec), position
+            batch.append(key, value, now.wall_ms)
+        self._append(hosted, batch, verdict.records[first:], now)
+
+    def _append(self, hosted: _Hosted, batch: BatchBuilder, records: Sequence[GroupRecord], now: Now) -> None:
+        appended = hosted.partition.append(memoryview(batch.build()), ALL, now)
         hosted.written = appended.last_offset + 1
-        for record in verdict.records:
+        for record in records:
             hosted.shard.replay(record)
 
     def _answer_when_safe(self, hosted: _Hosted, answers: list[Answered], now: Now) -> None:
@@ -294,6 +321,12 @@ class Coordination:
             if hosted.loading is None:
                 self._carry_out(hosted, hosted.shard.follow(self._broker.image, gone, now), now)
 
+    def configure(self, config: BrokerConfig) -> None:
+        """The broker's settings, from now on."""
+        self._settings = GroupSettings.of(config)
+        for hosted in self._hosted.values():
+            hosted.shard.configure(self._settings)
+
     def failed(self, partition: Partition) -> None:
         """Its disk broke a promise."""
         hosted = self._hosted.get(partition.topic_partition.partition)
@@ -326,13 +359,38 @@ class Coordination:
         if self.next_due_ms is None or self.next_due_ms > now.monotonic_ms:
             return
         self.next_due_ms = None
+        is_counted_on = self._sees_whether_it_counts(now)
+        left = MOST_TIMERS_AT_ONCE
         for hosted in list(self._hosted.values()):
             if hosted.loading is not None:
                 self._load(hosted, now)
                 continue
-            while (verdict := hosted.shard.tick(now)) is not None:
+            while is_counted_on and left and (verdict := self._ticked(hosted, now)) is not None:
+                left -= 1
                 self._carry_out(hosted, verdict, now)
             self._look_at_clock(hosted)
+        if not is_counted_on and self._hosted:
+            self.next_due_ms = now.monotonic_ms + LOOK_AGAIN_MS
+
+    def _ticked(self, hosted: _Hosted, now: Now) -> Verdict | None:
+        try:
+            return hosted.shard.tick(now)
+        except KafkaError as error:
+            # A timer has nobody to tell. What it was about is looked at again when somebody asks.
+            self._tell(GroupTimerFailed(str(hosted.partition.topic_partition), str(error)))
+            return Decision([])
+
+    def _sees_whether_it_counts(self, now: Now) -> bool:
+        """While nobody is answered, nobody can be heard of, so no session ends; afterwards all begin anew."""
+        if not self.is_counted_on(now):
+            self._has_lapsed = True
+            return False
+        if self._has_lapsed:
+            self._has_lapsed = False
+            for hosted in self._hosted.values():
+                if hosted.loading is None:
+                    hosted.shard.expect_everybody(now)
+        return True
 
     def _load(self, hosted: _Hosted, now: Now) -> None:
         loading = hosted.loading
@@ -352,8 +410,7 @@ class Coordination:
         hosted.written = hosted.partition.log.end_offset
         if loading.count:
             self._tell(GroupsLoaded(str(hosted.partition.topic_partition), loading.count))
-        hosted.shard.begin(now)
-        self._look_at_clock(hosted)
+        self._carry_out(hosted, hosted.shard.begin(self._broker.image, now), now)
 
     def _look_at_clock(self, hosted: _Hosted) -> None:
         due_ms = hosted.shard.next_due_ms
@@ -365,9 +422,26 @@ class Coordination:
             self.next_due_ms = due_ms
 
 
+def _at_home(code: ErrorCode, verdict: Verdict) -> ErrorCode:
+    if code == ErrorCode.MESSAGE_TOO_LARGE and isinstance(verdict.records[0].key, OffsetCommitKey):
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return AT_HOME.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _reply_of(ticket: _Ticket) -> object:
+    """After a day without one, the client had better ask again."""
+    return ticket.reply if ticket.is_answered else KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+_powers = [1]
+"""Of 31, modulo 2 to the 32nd: as many as the longest name so far needed."""
+
+
+@lru_cache(4_096)
 def _java_hash(text: str) -> int:
-    found = 0
-    raw = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(raw), 2):
-        found = (31 * found + (raw[position] << 8 | raw[position + 1])) & 0xFFFFFFFF
-    return found
+    """As one sum, because a name may have thousands of letters."""
+    units = array("H", text.encode("utf-16-le" if sys.byteorder == "little" else "utf-16-be", "surrogatepass"))
+    while len(_powers) < len(units):
+        _powers.append(_powers[-1] * 31 & 0xFFFFFFFF)
+    found: int = sum(map(mul, reversed(units), _powers))
+    return found & 0xFFFFFFFF

@@ -132,6 +132,15 @@ class GroupsNotLoaded(Fact):
         return f"cannot coordinate the groups of {self.partition}: {self.reason}"
 
 
+class GroupTimerFailed(Fact):
+    level = "warning"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a deadline of a group of {self.partition} could not be acted on: {self.reason}"
+
+
 class GroupRecordSkipped(Fact):
     level = "warning"
     partition: str

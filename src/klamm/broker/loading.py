@@ -9,6 +9,7 @@ from itertools import islice
 
 from klamm.codec.primitives import Malformed
 from klamm.coordinator.records import GroupRecord, OffsetCommitKey, decoded
+from klamm.errors import ErrorCode, KafkaError
 from klamm.log.log import Log
 from klamm.records.batch import batches
 from klamm.records.record import records_of
@@ -38,7 +39,7 @@ class Loading:
             found = self._log.read(offset, SLICE_BYTES, self._log.end_offset)
             self._fold(memoryview(bytes(found)))
             if found.next_offset <= offset:
-                break
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log cannot be read from {offset} on")
             offset = found.next_offset
             if offset < self._log.end_offset:
                 yield True

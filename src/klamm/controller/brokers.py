@@ -91,6 +91,9 @@ class Brokers:
         self._sessions = sessions
         self._shutdown_offsets: dict[BrokerId, Offset] = {}
         self._registered_ms: dict[BrokerId, float] = {}
+        self._to_be_known: dict[BrokerId, Offset] = {}
+        """What a broker has to have seen of the metadata before it is counted on again, so that it knows what it no
+        longer leads: its registration, or if it was fenced since, where the log ended when it was heard of again."""
 
     def begin_sessions(self, image: Image, now: Now) -> None:
         """A controller begins. When somebody began to shut down it does not know: everything so far has to be seen."""
@@ -125,6 +128,7 @@ class Brokers:
         self._sessions.heard(broker_id, now)
         self._registered_ms[broker_id] = now.monotonic_ms
         self._shutdown_offsets.pop(broker_id, None)
+        self._to_be_known[broker_id] = next_offset
         was_clean = known is not None and registration.previous_broker_epoch == known.epoch
         homes = {broker_id: registration.directories}
         changes = Changes(state, self._configs, lost={broker_id}, homes=homes)
@@ -141,6 +145,7 @@ class Brokers:
         # The epoch is an offset of the batch that registered it, and batches are applied whole.
         is_caught_up = beat.metadata_offset >= broker.epoch
         if broker.fenced:
+            is_caught_up = beat.metadata_offset >= self._to_be_known.setdefault(broker.broker_id, next_offset - 1)
             if beat.want_shut_down:
                 return Decision(HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=True))
             if beat.want_fence or not is_caught_up or broker.in_controlled_shutdown:
@@ -172,6 +177,7 @@ class Brokers:
         """All of them at once: what one loses is not given to another that is lost as well."""
         records = self._handed_over(state, broker_ids)
         for broker_id in sorted(broker_ids):
+            self._to_be_known.pop(broker_id, None)
             epoch = state.image.brokers[broker_id].epoch
             records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE))
         return records

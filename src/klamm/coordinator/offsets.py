@@ -6,7 +6,7 @@ gone. An offset remembers the id of the topic it was committed for, where the cl
 was created later does not inherit it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TypeAlias
 
 from klamm.coordinator.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
@@ -59,20 +59,38 @@ class Offsets:
         ]
 
     def expired(
-        self, group_id: str, expires_from: Callable[[str, int], int | None], retention_ms: int, now_ms: int
+        self,
+        group_id: str,
+        read: frozenset[str] | None,
+        unused_since_ms: int | None,
+        retention_ms: int,
+        now_ms: int,
     ) -> list[GroupRecord]:
-        """Tombstones for what has outlived its time."""
+        """Tombstones for what has outlived its time. What is being read does not grow old; None reads anything."""
+        if read is None:
+            return []
         found = []
         for place, value in self._by_group.get(group_id, {}).items():
+            if place[0] in read:
+                continue
             if value.expire_timestamp >= 0:
                 # A client of long ago said itself how long.
                 is_over = now_ms >= value.expire_timestamp
             else:
-                since_ms = expires_from(place[0], value.commit_timestamp)
-                is_over = since_ms is not None and now_ms - since_ms >= retention_ms
+                since_ms = max(value.commit_timestamp, unused_since_ms or value.commit_timestamp)
+                is_over = now_ms - since_ms >= retention_ms
             if is_over:
                 found.append(_tombstone(group_id, place))
         return found
+
+    def of_other_topics(self, known: Container[str]) -> list[GroupRecord]:
+        """Tombstones for what was committed for topics that are not among these."""
+        return [
+            _tombstone(group_id, place)
+            for group_id, places in self._by_group.items()
+            for place in places
+            if place[0] not in known
+        ]
 
     # Looking.
 
@@ -94,11 +112,8 @@ class Offsets:
     def places_of(self, group_id: str) -> list[Place]:
         return list(self._by_group.get(group_id, ()))
 
-    def has_any(self, group_id: str) -> bool:
-        return group_id in self._by_group
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_group)
+    def count_of(self, group_id: str) -> int:
+        return len(self._by_group.get(group_id, ()))
 
     # The log.
 

@@ -26,7 +26,6 @@ class GroupSettings:
     offsets_check_ms: int = 600_000
     metadata_max_bytes: int = 4_096
     commit_timeout_ms: int = 5_000
-    load_bytes: int = 5_242_880
 
     @classmethod
     def of(cls, config: BrokerConfig) -> "GroupSettings":
@@ -47,5 +46,4 @@ class GroupSettings:
             offsets_check_ms=config.integer("offsets.retention.check.interval.ms"),
             metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
             commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
-            load_bytes=config.integer("offsets.load.buffer.size"),
         )

@@ -6,12 +6,12 @@ first member joins or its first offset is committed, and is gone when it is dele
 offset has expired.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from random import Random
 
 from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
-from klamm.coordinator.groups.group import CONSUMER, Group, Surroundings, TimerName
+from klamm.coordinator.groups.group import CONSUMER, CONSUMER_PROTOCOL_TYPE, Group, Surroundings, TimerName
 from klamm.coordinator.groups.member_checks import check_heartbeat
 from klamm.coordinator.offsets import Offsets
 from klamm.coordinator.records import (
@@ -47,7 +47,9 @@ from klamm.metadata.image import Image
 
 EXPIRY = TimerName("expiry", "")
 MOST_EXPIRED_AT_ONCE = 1_000
-"""So many tombstones fit into one batch and do not hold up others."""
+LOOKED_AT_AT_ONCE = 2_000
+"""Offsets and groups, in one slice of looking for what has expired."""
+BETWEEN_SLICES_MS = 20
 
 
 class Shard:
@@ -56,6 +58,8 @@ class Shard:
         self._around = Surroundings(settings, random, image)
         self._groups: dict[str, Group] = {}
         self._offsets = Offsets()
+        self._to_expire: list[str] = []
+        """Groups that are still to be looked at, in this round."""
         self._became_classic: set[str] = set()
         """Groups that were of the newer protocol before the last records."""
 
@@ -71,16 +75,20 @@ class Shard:
         if group is None:
             if wish.member_id != NO_MEMBER:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-            group = self._groups[wish.group_id] = ClassicGroup(wish.group_id, self._around)
+            return self._join_first(wish, [], ticket, now)
         if isinstance(group, ConsumerGroup) and group.is_empty and wish.member_id == NO_MEMBER:
-            return self._join_instead_of(group, wish, ticket, now)
+            # Nobody is left in the group of the newer protocol: it is a classic one from now on, with its offsets.
+            return self._join_first(wish, group.tombstones(), ticket, now)
         return group.join(wish, ticket, now)
 
-    def _join_instead_of(self, empty: ConsumerGroup, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
-        """Nobody is left in the group of the newer protocol: it is a classic one from now on, with its offsets."""
-        group = self._groups[wish.group_id] = ClassicGroup(wish.group_id, self._around)
+    def _join_first(self, wish: JoinWish, before: list[GroupRecord], ticket: Ticket, now: Now) -> Verdict:
+        """There is such a group from now on, unless its first member cannot join."""
+        group = ClassicGroup(wish.group_id, self._around)
         verdict = group.join(wish, ticket, now)
-        verdict.records[:0] = empty.tombstones()
+        if any(isinstance(reply, KafkaError) for _, reply in verdict.response):
+            return verdict
+        self._groups[wish.group_id] = group
+        verdict.records[:0] = [*before, group.begin_record(now)]
         return verdict
 
     def sync(self, wish: SyncWish, ticket: Ticket, now: Now) -> Verdict:
@@ -117,7 +125,7 @@ class Shard:
         if verdict.records:
             # Classic members join again, and find a coordinator that assigns.
             again = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
-            verdict.response += [Answered(waiting, again) for waiting in group.everybody_waiting()]
+            verdict.response += [Answered(waiting, again) for waiting in group.release(now)]
         return verdict
 
     # Offsets.
@@ -143,13 +151,16 @@ class Shard:
 
     def delete_offsets(self, wish: OffsetDeletionWish, ticket: Ticket, now: Now) -> Verdict:
         group = self._existing(wish.group_id)
-        read = {topic: group.is_subscribed_to(topic) for topic, _ in wish.partitions}
-        records = self._offsets.deletion(wish.group_id, [each for each in wish.partitions if not read[each[0]]])
-        codes = [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if read[each[0]] else ErrorCode.NONE for each in wish.partitions]
-        if not group.is_empty and group.listed().protocol_type != "consumer":
+        if not group.is_empty and group.listed().protocol_type != CONSUMER_PROTOCOL_TYPE:
             # Nobody can tell what its members read.
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
-        return Decision([Answered(ticket, codes)], records)
+        read = group.topics_read()
+        codes = [
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if read is None or topic in read else ErrorCode.NONE
+            for topic, _ in wish.partitions
+        ]
+        free = [place for place, code in zip(wish.partitions, codes, strict=True) if not code]
+        return Decision([Answered(ticket, codes)], self._offsets.deletion(wish.group_id, free))
 
     # Whole groups.
 
@@ -179,12 +190,22 @@ class Shard:
 
     # Time, and what happens elsewhere.
 
-    def begin(self, now: Now) -> None:
-        """Everything is replayed, and this shard answers from now on."""
+    def begin(self, image: Image, now: Now) -> Verdict:
+        """Everything is replayed, and this shard answers from now on. Offsets of topics that were deleted while nobody
+        could take them along go now."""
         self._became_classic.clear()
+        self._around.image = image
+        self.expect_everybody(now)
+        self._around.timers.set(EXPIRY, now.monotonic_ms + self._settings.offsets_check_ms)
+        return Decision([], self._offsets.of_other_topics(image.topics))
+
+    def expect_everybody(self, now: Now) -> None:
+        """Every member has its whole time again to be heard of."""
         for group in self._groups.values():
             group.begin(now)
-        self._around.timers.set(EXPIRY, now.monotonic_ms + self._settings.offsets_check_ms)
+
+    def configure(self, settings: GroupSettings) -> None:
+        self._settings = self._around.settings = settings
 
     @property
     def next_due_ms(self) -> float | None:
@@ -227,18 +248,29 @@ class Shard:
         return [ticket for group in self._groups.values() for ticket in group.everybody_waiting()]
 
     def _expire(self, now: Now) -> Verdict:
+        """Some groups at a time: looking at an offset is quick, and there may be a hundred thousand."""
         records: list[GroupRecord] = []
-        for group_id in sorted(self._groups):
-            group = self._groups[group_id]
-            retention_ms = self._settings.offsets_retention_ms
-            gone = self._offsets.expired(group_id, group.expires_from, retention_ms, now.wall_ms)
+        looked_at = 0
+        self._to_expire = self._to_expire or sorted(self._groups, reverse=True)
+        while self._to_expire and looked_at < LOOKED_AT_AT_ONCE and len(records) < MOST_EXPIRED_AT_ONCE:
+            group_id = self._to_expire.pop()
+            group = self._groups.get(group_id)
+            if group is None:
+                continue
+            count = self._offsets.count_of(group_id)
+            looked_at += 1 + count
+            gone = self._offsets.expired(
+                group_id,
+                group.topics_read(),
+                group.unused_since_ms,
+                self._settings.offsets_retention_ms,
+                now.wall_ms,
+            )
             records += gone
-            if group.is_empty and len(gone) == len(self._offsets.places_of(group_id)):
+            if group.is_empty and len(gone) == count:
                 records += group.tombstones()
-            if len(records) >= MOST_EXPIRED_AT_ONCE:
-                break
-        is_done = len(records) < MOST_EXPIRED_AT_ONCE
-        self._around.timers.set(EXPIRY, now.monotonic_ms + (self._settings.offsets_check_ms if is_done else 1))
+        pause_ms = BETWEEN_SLICES_MS if self._to_expire else self._settings.offsets_check_ms
+        self._around.timers.set(EXPIRY, now.monotonic_ms + pause_ms)
         return Decision([], records)
 
     # The log.
@@ -302,6 +334,3 @@ class Shard:
 def _check_group_id(group_id: str) -> None:
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-
-
-Ask = Callable[[Shard, Ticket, Now], Verdict]

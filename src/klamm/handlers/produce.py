@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from klamm.broker.answer import Answer, Committed, Durable, Later, Reply, Silence
 from klamm.broker.call import Call
+from klamm.controller.names import INTERNAL
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.leaders import current_leader, leader_endpoints
 from klamm.ids import NO_BROKER, BrokerId, Now, Offset
@@ -34,6 +35,8 @@ from klamm.wire.messages.produce import (
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_IDS = 13
+ADMINISTRATOR = "__admin_client"
+"""The client id under which Kafka lets tools write to topics of the brokers'."""
 
 
 def handle(request: ProduceRequest, call: Call) -> Answer:
@@ -94,6 +97,8 @@ def _append_topic(
             if current_leader(_name(topic, call), index, call.broker) != (-1, -1):
                 error = ErrorCode.NOT_LEADER_OR_FOLLOWER
             answer = _failed(index, error, None)
+        elif partition.topic_partition.topic in INTERNAL and call.client_id != ADMINISTRATOR:
+            answer = _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION, "this topic is the brokers' own")
         else:
             answer = _append(partition, index, data.records, acks, now, waiting, call.version)
         answers.append(answer)

@@ -196,7 +196,7 @@ class Membership:
                 self.is_registered = False
             self._due_ms = now.monotonic_ms + RETRY_MS
         else:
-            if self._lease_ms is not None:
+            if self._lease_ms is not None and not answer.is_fenced:
                 self._broker.coordination.counted_on_until_ms = self._asked_ms + self._lease_ms
             self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)
             self._due_ms = now.monotonic_ms + (RETRY_MS if self._wants_to_stop else self._interval_ms)
@@ -204,6 +204,9 @@ class Membership:
                 # Meanwhile something was found missing, and that should be said at once.
                 self._due_ms = now.monotonic_ms
             elif answer.is_fenced:
+                if self.is_serving:
+                    # We were given up meanwhile, and are counted on again once we know what became of what we led.
+                    self._due_ms = now.monotonic_ms + RETRY_MS
                 self.followed(now)
             elif not self.is_serving:
                 self.is_serving = True
@@ -213,10 +216,10 @@ class Membership:
 def _lease_ms(broker: Broker) -> float | None:
     """How long after a heartbeat that was answered nobody can have taken our place, apart from what we ourselves know
     of. The controller waits for a whole session; but whoever answered may have been deposed, and finds that out when
-    it has not heard of the others for its own timeout. A broker alone cannot be replaced."""
+    it has not heard of the others for its own timeout. The only voter is its own controller."""
     config = broker.config
-    if len(config.voters) < 2:
+    if all(node_id == broker.node_id for node_id, _, _ in config.voters):
         return None
-    deposed_ms = 1.5 * config.integer("controller.quorum.fetch.timeout.ms")
     session_ms = config.integer("broker.session.timeout.ms")
-    return float(max(session_ms - deposed_ms, 2 * config.integer("broker.heartbeat.interval.ms")))
+    deposed_ms = 1.5 * config.integer("controller.quorum.fetch.timeout.ms")
+    return float(max(session_ms - deposed_ms, session_ms / 3))

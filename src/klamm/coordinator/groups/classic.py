@@ -261,6 +261,14 @@ class ClassicGroup:
         """It was a group of the newer protocol until now: its members have to join it anew."""
         return self._rebalance.begin(now)
 
+    def release(self, now: Now) -> list[Ticket]:
+        """Everybody who waits, for they are answered otherwise, and have to speak again."""
+        waiting = self.everybody_waiting()
+        for member in self._is:
+            member.joining = member.syncing = None
+        self._rebalance.expect_everybody(now)
+        return waiting
+
     def everybody_waiting(self) -> list[Ticket]:
         return [each for member in self._is for each in (member.joining, member.syncing) if each is not None]
 
@@ -283,25 +291,21 @@ class ClassicGroup:
     def check_reading(self, wish: OffsetsWish) -> None:
         """Everybody may know."""
 
-    def is_subscribed_to(self, topic: str) -> bool:
+    def topics_read(self) -> frozenset[str] | None:
         """As far as can be told: members of other protocols than the consumers' may do anything."""
         group = self._is
         if group.state is State.EMPTY:
-            return False
+            return frozenset()
         if group.protocol_type != CONSUMER_PROTOCOL_TYPE or group.state is not State.STABLE:
-            return True
+            return None
         try:
-            return any(topic in read_subscription(member.says(group.protocol)).topics for member in group)
+            return frozenset().union(*(read_subscription(member.says(group.protocol)).topics for member in group))
         except Malformed:
-            return True
+            return None
 
-    def expires_from(self, topic: str, committed_ms: int) -> int | None:
-        group = self._is
-        if group.protocol_type is None:
-            return committed_ms
-        if group.state is State.EMPTY:
-            return max(committed_ms, group.since_ms or committed_ms)
-        return None if self.is_subscribed_to(topic) else committed_ms
+    @property
+    def unused_since_ms(self) -> int | None:
+        return self._is.since_ms if self._is.state is State.EMPTY else None
 
     # Looking, and the log.
 
@@ -330,8 +334,14 @@ class ClassicGroup:
     def tombstones(self) -> list[GroupRecord]:
         return [GroupRecord(GroupMetadataKey(self.group_id), None)]
 
+    def begin_record(self, now: Now) -> GroupRecord:
+        """That there is such a group, before it has members."""
+        return ClassicState(self.group_id).record(0, {}, now.wall_ms)
+
     def replay(self, value: GroupMetadataValue) -> None:
-        self._is.replay(value)
+        if value.members or value.generation > self._is.generation or not len(self._is):
+            self._is.replay(value)
+        # (Else it is what was written when the group began, and members have come since.)
 
     def listed(self) -> ListedGroup:
         return ListedGroup(self.group_id, self._is.protocol_type or "", self._is.state.value, self.kind)
@@ -351,7 +361,7 @@ class ClassicGroup:
                     member.client_id,
                     member.client_host,
                     member.says(group.protocol) if is_stable else b"",
-                    member.assignment if is_stable else b"",
+                    member.assignment,
                 )
                 for member in group
             ],

@@ -165,12 +165,13 @@ class ConsumerGroup:
     def is_empty(self) -> bool:
         return self.state.name == EMPTY
 
-    def expires_from(self, topic: str, committed_ms: int) -> int | None:
+    @property
+    def unused_since_ms(self) -> int | None:
         """In groups of this kind each offset grows old by itself."""
-        return None if self.is_subscribed_to(topic) else committed_ms
+        return None
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        return any(topic in names_of(member, self.state.patterns) for member in self.state.members.values())
+    def topics_read(self) -> frozenset[str]:
+        return frozenset().union(*(names_of(member, self.state.patterns) for member in self.state.members.values()))
 
     def tombstones(self) -> list[GroupRecord]:
         return self.state.tombstones()

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from klamm.codec.primitives import Malformed
 from klamm.coordinator.groups.consumer_member import (
     ClassicSide,
     Member,
@@ -196,6 +197,14 @@ def _check_each_has_its_own(classic: ClassicSnapshot, members: Iterable[Member])
                 had.add((topic, partition))
 
 
+def _version_of(subscription: bytes) -> int:
+    """The version a member speaks. What it says for a protocol that was not in use may be anything."""
+    try:
+        return read_subscription(subscription).version
+    except Malformed:
+        return 0
+
+
 def _downgraded(member: Member, protocol: str, target: Partitions, image: Image) -> ClassicMemberValue:
     profile, classic = member.profile, member.profile.classic
     assert classic is not None
@@ -208,7 +217,7 @@ def _downgraded(member: Member, protocol: str, target: Partitions, image: Image)
         rebalance_timeout=profile.rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=subscription,
-        assignment=assignment_bytes(named(target, image), version=read_subscription(subscription).version),
+        assignment=assignment_bytes(named(target, image), version=_version_of(subscription)),
     )
 
 

@@ -72,15 +72,17 @@ class Group(Protocol):
         """Raise what the client has to hear if it may not know the offsets."""
         ...
 
-    def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads this topic, whose offsets are therefore not to be deleted."""
+    def topics_read(self) -> frozenset[str] | None:
+        """The topics its members read, whose offsets therefore are neither deleted nor grow old. None: nobody can tell,
+        so it may be any."""
         ...
 
     @property
     def is_empty(self) -> bool: ...
 
-    def expires_from(self, topic: str, committed_ms: int) -> int | None:
-        """The wall time from which on an offset of this topic grows old; None: it does not, as things are."""
+    @property
+    def unused_since_ms(self) -> int | None:
+        """The wall time from which on its offsets grow old, if that is later than their commits."""
         ...
 
     def tombstones(self) -> list[GroupRecord]:

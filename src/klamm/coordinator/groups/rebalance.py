@@ -100,6 +100,7 @@ class Rebalance:
         group.state = State.EMPTY
         group.protocol = None
         group.generation += 1
+        group.since_ms = now.wall_ms
         return Decision([], [group.record(group.generation, {}, now.wall_ms)])
 
     def _begin_generation(self, now: Now) -> Verdict:

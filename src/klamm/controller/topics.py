@@ -11,6 +11,7 @@ from random import Random
 from klamm.config import BrokerConfig
 from klamm.controller.configs import Configs
 from klamm.controller.creation import Creation, checked_assignments, checked_replicas
+from klamm.controller.names import INTERNAL
 from klamm.controller.placement import Replicas
 from klamm.controller.state import State
 from klamm.controller.wishes import (
@@ -122,6 +123,11 @@ class Topics:
         topic = creation.image.topics.get(wish.name)
         if topic is None:
             raise _unknown_topic()
+        if wish.name in INTERNAL:
+            reason = (
+                f"{wish.name} is the brokers' own: with more partitions groups would look for their offsets elsewhere."
+            )
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
         first = topic.partitions[0]
         # While it is being reassigned it has replicas that will go.
         have, factor = len(topic.partitions), len(first.replicas) - len(first.removing)

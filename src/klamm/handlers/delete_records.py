@@ -6,6 +6,7 @@ succeeds. The answer waits until every replica that is alive has moved its begin
 
 from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
+from klamm.controller.names import INTERNAL
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Offset
 from klamm.partition.partition import Partition
@@ -80,6 +81,8 @@ def _deleted(
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=FAILED)
     try:
+        if topic in INTERNAL:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         partition = call.broker.leading(topic, wanted.partition_index)
         if not partition.log.settings.delete:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -34,8 +34,11 @@ from klamm.wire.apis import (
     FETCH,
     FETCH_SNAPSHOT,
     FIND_COORDINATOR,
+    HEARTBEAT,
     INIT_PRODUCER_ID,
     LIST_OFFSETS,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
     PRODUCE,
     VOTE,
 )
@@ -45,7 +48,17 @@ MOST_OUTGOING_BYTES = 256 << 10
 """So much may be answered to one connection in one step; the rest of its requests waits until that has left."""
 
 MOST_COST = 500
-COST = {PRODUCE: 1, FETCH: 2, LIST_OFFSETS: 5, FIND_COORDINATOR: 1, API_VERSIONS: 10, INIT_PRODUCER_ID: 1}
+COST = {
+    PRODUCE: 1,
+    FETCH: 2,
+    LIST_OFFSETS: 5,
+    FIND_COORDINATOR: 10,
+    API_VERSIONS: 10,
+    INIT_PRODUCER_ID: 1,
+    HEARTBEAT: 10,
+    OFFSET_COMMIT: 25,
+    OFFSET_FETCH: 25,
+}
 """What requests count for, by the low byte of their key. Those not named here may take milliseconds: one a step, then
 others have their turn."""
 

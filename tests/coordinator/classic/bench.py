@@ -48,6 +48,10 @@ class Bench:
         self.append_fails = False
         self.replies: dict[int, Any] = {}
         self.tickets = 0
+        self.term = 0
+        """How often another broker took over."""
+        self.terms: dict[int, int] = {}
+        """In which term a ticket was answered."""
         self.shard = self.new_shard()
         self.shard.begin(self.now)
 
@@ -89,6 +93,7 @@ class Bench:
         assert isinstance(ticket, int) and ticket < self.tickets
         assert ticket not in self.replies, f"ticket {ticket} heard {self.replies[ticket]} and now {reply}"
         self.replies[ticket] = reply
+        self.terms[ticket] = self.term
 
     def check_parked(self) -> None:
         """Who has no answer waits in a group, and who waits has no answer."""
@@ -121,6 +126,7 @@ class Bench:
             self.give(ticket, KafkaError(ErrorCode.NOT_COORDINATOR))
         self.shard = self.replayed()
         self.shard.begin(self.now)
+        self.term += 1
 
     def replayed(self) -> Shard:
         shard = self.new_shard()

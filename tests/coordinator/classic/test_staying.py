@@ -1,5 +1,7 @@
 """Heartbeats, sessions, leaving, and who may commit offsets when."""
 
+from typing import Any
+
 import pytest
 
 from klamm.coordinator.groups.classic import NEW_MEMBERS_PATIENCE_MS
@@ -150,7 +152,7 @@ def test_commits_in_each_state() -> None:
     assert bench.commit() == [ErrorCode.NONE] and bench.state == "Empty"
     assert bench.commit(generation=0, member_id="x") == ErrorCode.UNKNOWN_MEMBER_ID
     leader, follower = bench.gathered(2)
-    own = {"member_id": follower.member_id}
+    own: dict[str, Any] = {"member_id": follower.member_id}
     assert bench.commit(generation=1, **own) == ErrorCode.REBALANCE_IN_PROGRESS
     bench.sync(leader)
     assert bench.commit(generation=1, **own) == [ErrorCode.NONE]

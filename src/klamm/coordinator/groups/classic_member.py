@@ -108,6 +108,11 @@ class ClassicMember:
             assignment=assignment,
         )
 
+    def is_what_is_written(self, value: ClassicMemberValue, protocol: str | None) -> bool:
+        """Whether the log says nothing else about it, apart from what it is to do."""
+        knows = any(name == protocol for name, _ in self.protocols)
+        return knows and self.as_value(protocol, value.assignment) == value
+
     def __repr__(self) -> str:
         waits = " joining" if self.joining is not None else " syncing" if self.syncing is not None else ""
         return f"<{self.member_id}{waits}>"

@@ -132,7 +132,10 @@ class ClassicState:
         self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
         self.members, self.static, self.leader = {}, {}, None
         for each in value.members:
-            member = before.get(each.member_id) or ClassicMember.written(each, value.protocol)
+            member = before.get(each.member_id)
+            if member is None or not member.is_what_is_written(each, value.protocol):
+                # Where a whole log is replayed the one before may be from another generation, with another protocol.
+                member = ClassicMember.written(each, value.protocol)
             member.assignment = bytes(each.assignment)
             self.add(member)
         self.leader = value.leader

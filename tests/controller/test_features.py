@@ -16,7 +16,11 @@ UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, Upgrade
 
 def test_a_new_cluster_begins_with_its_metadata_version_and_eligible_leader_replicas() -> None:
     world = World(brokers=0)
-    assert world.controller.image.features == {"metadata.version": 30, "eligible.leader.replicas.version": 1}
+    assert world.controller.image.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+    }
     assert not world.controller.activate(world.now).records
 
 

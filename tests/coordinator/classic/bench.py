@@ -53,7 +53,7 @@ class Bench:
         self.terms: dict[int, int] = {}
         """In which term a ticket was answered."""
         self.shard = self.new_shard()
-        self.shard.begin(self.now)
+        self.shard.begin(self.image, self.now)
 
     @property
     def now(self) -> Now:
@@ -125,7 +125,7 @@ class Bench:
         for ticket in self.shard.everybody_waiting():
             self.give(ticket, KafkaError(ErrorCode.NOT_COORDINATOR))
         self.shard = self.replayed()
-        self.shard.begin(self.now)
+        self.shard.begin(self.image, self.now)
         self.term += 1
 
     def replayed(self) -> Shard:

@@ -99,7 +99,7 @@ def test_everybody_leaves_and_the_log_says_so() -> None:
     bench = Bench()
     first, second = bench.stable(2)
     assert bench.leave(LeavingMember(first.member_id)) == [ErrorCode.NONE]
-    assert bench.state == "PreparingRebalance" and len(bench.log) == 1
+    assert bench.state == "PreparingRebalance" and len(bench.log) == 2
     assert bench.leave(LeavingMember(second.member_id)) == [ErrorCode.NONE]
     assert bench.state == "Empty" and bench.described().protocol_type == "consumer"
     key, value = bench.log[-1]

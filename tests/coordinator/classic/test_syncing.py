@@ -21,7 +21,7 @@ def test_who_syncs_before_the_leader_waits_for_it_and_who_comes_after_does_not()
 def test_the_log_has_what_it_came_to() -> None:
     bench = Bench()
     leader, follower = bench.stable(2)
-    [record] = bench.log
+    [_, record] = bench.log
     value = record.value
     assert isinstance(value, GroupMetadataValue)
     assert (value.generation, value.leader, value.protocol, value.protocol_type) == (

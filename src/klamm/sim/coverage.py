@@ -33,8 +33,10 @@ from klamm.quorum.facts import LeaderResigned, SnapshotFetched, SnapshotTaken, S
 from klamm.quorum.journal import Journal
 from klamm.quorum.raft import Raft
 from klamm.records.batch import read_header
+from klamm.sim.clients.group_history import COVERED
 from klamm.sim.cluster import Cluster
 from klamm.sim.machine import Machine
+from klamm.sim.topics import OFFSETS
 
 OF_FACTS: dict[type[Fact], str] = {
     LogCut: "log cut where it parted",
@@ -91,6 +93,8 @@ EXPECTED = (
     "read from a follower",
     "records taken by retention",
     "compacted before it was read",
+    "coordinator moved",
+    *COVERED,
 )
 
 
@@ -125,6 +129,9 @@ class Coverage:
                 old = before.topics.get(name)
                 if old is not None and old is not topic and old.topic_id == topic.topic_id:
                     self._topic_changed(old, topic)
+                    if name == OFFSETS:
+                        pairs = zip(old.partitions, topic.partitions, strict=False)
+                        self.reached["coordinator moved"] += sum(was.leader != now.leader >= 0 for was, now in pairs)
 
     def at_end(self) -> None:
         self.reached["disk replaced"] += sum(machine.disks - 1 for machine in self._cluster.machines.values())

@@ -18,10 +18,25 @@ LATER_FAULTS = (
     "blackout",
 )  # fmt: skip
 """Drawn from a stream of their own."""
-ALL_FAULTS = (*FAULTS, *LATER_FAULTS)
+MEMBER_FAULTS = ("member killed", "member leaves", "member paused", "member doubled", "rebalance storm")
+"""Of runs that have groups."""
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
+GROUPS = "groups"
+CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
+"""What members of a group speak; in a mixed one, some this and some that."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    name: str
+    topic: str
+    protocol: str
+    members: int
+    static: int
+    """How many of them have an instance id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +56,17 @@ class Plan:
     """How many racks the brokers stand in; with none, nobody reads from followers."""
     topics: tuple[str, ...] = ()
     """Those that not every run has."""
+    groups: tuple[GroupPlan, ...] = ()
 
     def without(self, *names: str) -> "Plan":
-        """The same with fewer faults, operations or topics."""
+        """The same with fewer faults, operations or topics, or without groups."""
         faults = {name: mean for name, mean in self.faults.items() if name not in names}
         operations = tuple(name for name in self.operations if name not in names)
         topics = tuple(name for name in self.topics if name not in names)
-        return replace(self, faults=faults, operations=operations, topics=topics)
+        groups = () if GROUPS in names else self.groups
+        if not groups:
+            faults = {name: mean for name, mean in faults.items() if name not in MEMBER_FAULTS}
+        return replace(self, faults=faults, operations=operations, topics=topics, groups=groups)
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
@@ -71,6 +90,9 @@ def drawn_plan(seed: int) -> Plan:
     of_data = Random(f"{seed} data")
     racks = of_data.choice((0, 2, 3))
     topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
+    groups = _drawn_groups(Random(f"{seed} groups"))
+    if groups:
+        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.3, 0.7))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,
@@ -85,7 +107,26 @@ def drawn_plan(seed: int) -> Plan:
         latency_ms=random.choice((0.2, 0.5, 2.0)),
         racks=racks,
         topics=topics,
+        groups=groups,
     )
+
+
+def _drawn_groups(random: Random) -> tuple[GroupPlan, ...]:
+    """In half of the runs, one or two."""
+    count = random.choice((0, 0, 1, 2))
+    groups = []
+    for number in range(count):
+        members = random.choice((1, 2, 3, 3, 4))
+        groups.append(
+            GroupPlan(
+                name=f"group-{number}",
+                topic=random.choice(("steady", "flushed")),
+                protocol=random.choice((CLASSIC, CONSUMER, MIXED)),
+                members=members,
+                static=random.choice((0, random.randint(0, members))),
+            )
+        )
+    return tuple(groups)
 
 
 def _drawn_faults(random: Random, names: tuple[str, ...], shares: tuple[float, float]) -> dict[str, float]:

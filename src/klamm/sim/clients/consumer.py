@@ -202,6 +202,9 @@ class Consumer(Client):
             return
         talk.session_id = answer.session_id if self.settings.has_session else 0
         talk.session_epoch = talk.session_epoch + 1 if talk.session_id else 0
+        if not talk.session_id:
+            # Without a session everything is named every time.
+            talk.named = {}
         is_stale = False
         for topic in answer.responses:
             for part in topic.partitions:

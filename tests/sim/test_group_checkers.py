@@ -54,7 +54,7 @@ def test_the_last_acknowledged_commit_is_read() -> None:
     story.read(5, "a1", 3)
     story.commit("a2", 7, 4, 5)
     story.read(7, "a2", 6)
-    with pytest.raises(Broken, match="I26.*7 of a2"):
+    with pytest.raises(Broken, match=r"I26.*7 of a2"):
         story.read(5, "a1", 7)
 
 

@@ -1,7 +1,6 @@
 """Members of groups, against a coordinator that keeps to the protocol, and against one that does not."""
 
 import pytest
-from tests.sim.stub_coordinator import GROUP, PORT, TOPIC, TOPIC_ID, StubBroker
 
 from klamm.errors import ErrorCode
 from klamm.ids import Offset
@@ -17,6 +16,7 @@ from klamm.sim.groups import OF_CLASSIC, OF_CONSUMER, REBALANCE_MS, SESSION_MS
 from klamm.sim.network import Network
 from klamm.sim.promise import Broken
 from klamm.sim.world import World
+from tests.sim.stub_coordinator import GROUP, PORT, TOPIC, TOPIC_ID, StubBroker
 
 AGES = [*((ClassicMember, age) for age in OF_CLASSIC), *((ConsumerMember, age) for age in OF_CONSUMER)]
 WITH_INSTANCES = AGES[1:]

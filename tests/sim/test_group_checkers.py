@@ -200,7 +200,8 @@ def test_records_of_offsets_are_read() -> None:
     assert decoded_key(struct.pack(">h", 2) + text("group")) is None
     newer = struct.pack(">hqi", 3, 17, 4) + text("a name") + struct.pack(">q", 0)
     older = struct.pack(">hq", 1, 17) + text("a name") + struct.pack(">qq", 0, 0)
-    assert decoded_value(newer) == decoded_value(older) == (17, "a name")
+    newest = struct.pack(">hqib", 4, 17, 4, 7) + b"a name" + struct.pack(">qb", 0, 0)
+    assert decoded_value(newest) == decoded_value(newer) == decoded_value(older) == (17, "a name")
 
 
 def test_groups_are_spread_by_javas_hash_of_their_names() -> None:

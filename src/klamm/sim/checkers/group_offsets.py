@@ -23,6 +23,8 @@ from klamm.sim.topics import OFFSETS
 
 OF_OFFSETS = (0, 1)
 """The versions of keys that name a group and a partition; others are of groups and their members."""
+FIRST_COMPACT = 4
+"""From this version on values have strings of the shorter kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,10 @@ def decoded_key(data: bytes) -> Spot | None:
 
 def decoded_value(data: bytes) -> tuple[Offset, str]:
     version, offset = struct.unpack_from(">hq", data)
+    if version >= FIRST_COMPACT:
+        # One byte says one more than how long it is: names of commits are short.
+        size = data[14] - 1
+        return offset, data[15 : 15 + size].decode()
     metadata, _ = next(_strings(data, 14 if version >= 3 else 10))
     return offset, metadata
 

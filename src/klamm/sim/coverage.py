@@ -13,6 +13,7 @@ from typing import Any
 
 from klamm.broker.facts import (
     DamagedCheckpoint,
+    GroupsLoaded,
     InSyncReplicasChanged,
     LogCut,
     PartitionFailed,
@@ -54,6 +55,7 @@ OF_FACTS: dict[type[Fact], str] = {
     NotDecided: "decision put off",
     RegistrationRefused: "registration refused",
     EarlierLifeStands: "earlier life still counted on",
+    GroupsLoaded: "coordinator loaded",
 }
 
 OF_WRITES: dict[ErrorCode, str] = {

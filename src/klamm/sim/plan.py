@@ -24,6 +24,8 @@ ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
+CALM, CALM_FAULTS = 0.6, 0.25
+"""So often a run that has groups has only so many of the other faults: members come to nothing while all is down."""
 GROUPS = "groups"
 CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 """What members of a group speak; in a mixed one, some this and some that."""
@@ -92,7 +94,10 @@ def drawn_plan(seed: int) -> Plan:
     topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
     groups = _drawn_groups(Random(f"{seed} groups"))
     if groups:
-        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.3, 0.7))
+        calm = Random(f"{seed} calm")
+        if calm.random() < CALM:
+            faults = {name: mean for name, mean in faults.items() if calm.random() < CALM_FAULTS}
+        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.4, 0.8), (500.0, 1_500.0, 4_000.0))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,
@@ -129,7 +134,10 @@ def _drawn_groups(random: Random) -> tuple[GroupPlan, ...]:
     return tuple(groups)
 
 
-def _drawn_faults(random: Random, names: tuple[str, ...], shares: tuple[float, float]) -> dict[str, float]:
-    return {
-        name: random.choice((1_500.0, 4_000.0, 10_000.0)) for name in names if random.random() < random.choice(shares)
-    }
+def _drawn_faults(
+    random: Random,
+    names: tuple[str, ...],
+    shares: tuple[float, float],
+    means_ms: tuple[float, ...] = (1_500.0, 4_000.0, 10_000.0),
+) -> dict[str, float]:
+    return {name: random.choice(means_ms) for name in names if random.random() < random.choice(shares)}

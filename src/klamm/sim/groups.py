@@ -27,6 +27,7 @@ REBALANCE_MS = 2_000
 BEAT_MS = 400
 AWAY_MS = (50.0, 6_000.0)
 PAUSE_MS = (0.3 * SESSION_MS, 2.0 * SESSION_MS)
+CALM_MS = 5_000.0
 DOUBLED_MS = (300.0, 2.0 * SESSION_MS)
 
 OF_CLASSIC = (
@@ -81,6 +82,7 @@ class Groups:
         self._history = history
         self._desk = desk
         self._is_settling = False
+        self._calm_until_ms = 0.0
         self._aside: list[Member] = []
         """Those whose seat somebody else has taken."""
         self.plans = plans
@@ -239,11 +241,14 @@ class Groups:
         return True
 
     def _storm(self) -> bool:
-        """Many at once."""
+        """Many at once; then they have some time to find together."""
+        if self._is_settling or self._world.now_ms < self._calm_until_ms:
+            return False
+        self._calm_until_ms = self._world.now_ms + CALM_MS
 
         def strike() -> None:
             self._chance.choice((self._kill, self._leave, self._pause))()
 
         for _ in range(self._chance.randint(2, 2 * len(self._seats))):
             self._world.after(self._chance.uniform(0.0, 1_000.0), strike)
-        return not self._is_settling
+        return True

@@ -209,6 +209,14 @@ class Member(Consumer):
         super()._saw(place, offset, value)
         self.groups.on_handled(self.standing, place.key, offset)
 
+    def _take(self, place: Place, part: Any) -> bool:
+        goes_on = super()._take(place, part)
+        if not goes_on:
+            # Its session knows an old epoch of the leader, perhaps: it is named anew.
+            for talk in self._talks.values():
+                talk.named.pop(place.key, None)
+        return goes_on
+
     def _find_positions(self) -> None:
         missing = sorted(index for index, place in self.owned.items() if place is None)
         known = self.topics.get(self.member.topic)

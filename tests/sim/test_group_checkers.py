@@ -105,12 +105,12 @@ def test_a_commit_is_read_as_it_was_made() -> None:
         story.read(6, "a1", 3)
 
 
-def test_a_broker_that_cannot_know_better_may_tell_what_it_knew() -> None:
+def test_a_broker_that_has_not_heard_of_a_new_leader_is_no_excuse() -> None:
     story = Story()
     story.commit("a1", 5, 1, 2)
     story.commit("a2", 7, 4, 5)
-    story.read(5, "a1", 7, was_behind=True)
-    assert story.history.reached["offsets told by a deposed coordinator"] == 1
+    with pytest.raises(Broken, match="had not heard"):
+        story.read(5, "a1", 7, was_behind=True)
 
 
 def test_nobody_commits_for_a_partition_that_another_was_given_since() -> None:

@@ -26,8 +26,9 @@ SESSION_MS = 2_500
 REBALANCE_MS = 2_000
 BEAT_MS = 400
 AWAY_MS = (50.0, 6_000.0)
-PAUSE_MS = (0.3 * SESSION_MS, 2.0 * SESSION_MS)
-CALM_MS = 5_000.0
+SHORT_MS = (0.1 * SESSION_MS, 0.9 * SESSION_MS)
+PAST_SESSION_MS = (1.2 * SESSION_MS, 2.4 * SESSION_MS)
+CALM_MS = 8_000.0
 DOUBLED_MS = (300.0, 2.0 * SESSION_MS)
 
 OF_CLASSIC = (
@@ -220,7 +221,8 @@ class Groups:
         member = seat.member
         member.tell("is paused")
         member.pause()
-        self._world.after(self._chance.uniform(*PAUSE_MS), partial(self._resume, member))
+        lasts_ms = self._chance.uniform(*(SHORT_MS if self._chance.random() < 0.3 else PAST_SESSION_MS))
+        self._world.after(lasts_ms, partial(self._resume, member))
         return True
 
     def _resume(self, member: Member) -> None:

@@ -26,6 +26,8 @@ OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
 CALM, CALM_FAULTS = 0.6, 0.25
 """So often a run that has groups has only so many of the other faults: members come to nothing while all is down."""
+LEAST_OF_GROUPS_MS = 15_000.0
+"""Sessions have to end, and others to take over."""
 GROUPS = "groups"
 CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 """What members of a group speak; in a mixed one, some this and some that."""
@@ -97,7 +99,7 @@ def drawn_plan(seed: int) -> Plan:
         calm = Random(f"{seed} calm")
         if calm.random() < CALM:
             faults = {name: mean for name, mean in faults.items() if calm.random() < CALM_FAULTS}
-        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.4, 0.8), (500.0, 1_500.0, 4_000.0))
+        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.2, 0.6), (1_000.0, 2_500.0, 6_000.0))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,
@@ -106,7 +108,7 @@ def drawn_plan(seed: int) -> Plan:
         faults=faults,
         operations=tuple(operations),
         operation_ms=random.choice((400.0, 1_500.0)),
-        duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
+        duration_ms=max(random.choice((8_000.0, 15_000.0, 25_000.0)), LEAST_OF_GROUPS_MS if groups else 0.0),
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),

@@ -2,8 +2,8 @@
 
 I26. A committed offset is a register: whoever reads it is given the last commit that was acknowledged before it asked,
 or one that was under way since. A commit without an answer may count, at once, late or never; but once somebody has
-read it, it stands. A broker that has not heard yet that another one looks after the group may tell what it knew (nobody
-can know better, and Kafka's do the same); one that has heard may not. In the end, what is told is what the log of
+read it, it stands. Also a broker that has not heard yet that another one looks after the group has to keep quiet: it
+knows when the controller has heard of it last. In the end, what is told is what the log of
 `__consumer_offsets` adds up to. And nobody commits under an epoch when another one was told, under a later epoch, that
 it owns the partition.
 """
@@ -45,6 +45,7 @@ class GroupOffsets:
         """What was read last."""
         history.on_read = self.read
         history.on_acknowledged = self.acknowledged
+        history.on_refused = self.refused
         history.is_behind = self.is_behind
 
     def is_behind(self, broker: BrokerId, group: str) -> bool:
@@ -61,15 +62,23 @@ class GroupOffsets:
                 told.append(Told(standing.who, epoch, now_ms))
 
     def acknowledged(self, commit: Commit) -> None:
-        if self.is_excused(commit.spot[0]):
-            return
+        told = self._owner_since(commit)
+        if told is not None and not self.is_excused(commit.spot[0]):
+            broken(
+                "I26",
+                f"{commit.name} ({_named(commit.spot)}) was acknowledged under epoch {commit.epoch}, and {told.who} "
+                f"had been told under {told.epoch} that it owns the partition",
+            )
+
+    def refused(self, commit: Commit) -> None:
+        self._history.reached["commit of a former owner refused"] += self._owner_since(commit) is not None
+
+    def _owner_since(self, commit: Commit) -> Told | None:
+        """Another one, if it had heard that it owns the partition, under a later epoch, when this was sent."""
         for told in self._told.get(commit.spot, ()):
             if told.who != commit.who and told.epoch > commit.epoch and told.heard_ms < commit.sent_ms:
-                broken(
-                    "I26",
-                    f"{commit.name} ({_named(commit.spot)}) was acknowledged under epoch {commit.epoch}, and "
-                    f"{told.who} had been told under {told.epoch} that it owns the partition",
-                )
+                return told
+        return None
 
     def read(self, reading: Reading, now_ms: float) -> None:
         self.latest[reading.spot] = (reading.offset, reading.name)
@@ -90,14 +99,12 @@ class GroupOffsets:
             commit.answered_ms = min(commit.answered_ms, now_ms)
 
     def _is_old(self, reading: Reading, commit: Commit | None, other: Commit) -> None:
-        if not reading.was_behind:
-            told = "nothing" if commit is None else f"{commit.offset} of {commit.name}"
-            broken(
-                "I26",
-                f"{reading.reader} is told {told} for {_named(reading.spot)}, and {other.offset} of {other.name} was "
-                f"known to be committed since",
-            )
-        self._history.reached["offsets told by a deposed coordinator"] += 1
+        told = "nothing" if commit is None else f"{commit.offset} of {commit.name}"
+        broken(
+            "I26",
+            f"{reading.reader} is told {told} for {_named(reading.spot)}, and {other.offset} of {other.name} was "
+            f"known to be committed since{' (the broker had not heard of a new leader)' if reading.was_behind else ''}",
+        )
 
     def at_end(self, group: str) -> None:
         """After everything that was committed was asked for once more: it is what its log adds up to."""

@@ -23,7 +23,7 @@ COVERED = (
     "rebalance",
     "static member returned",
     "zombie commit fenced",
-    "offsets told by a deposed coordinator",
+    "commit of a former owner refused",
     "member fenced",
     "coordinator was loading",
 )
@@ -96,6 +96,7 @@ class GroupHistory:
     is_behind: Callable[[BrokerId, str], bool] = lambda broker, group: False
     """Whether a broker has not heard yet who looks after a group now."""
     on_acknowledged: Callable[[Commit], None] = lambda commit: None
+    on_refused: Callable[[Commit], None] = lambda commit: None
     on_read: Callable[[Reading, float], None] = lambda reading, now_ms: None
     on_told: Callable[[Standing, int, list[Spot], float], None] = lambda standing, epoch, spots, now_ms: None
     """A member was told what it owns, and under which epoch."""
@@ -115,6 +116,10 @@ class GroupHistory:
         commit.fate = Fate.ACKNOWLEDGED
         commit.answered_ms = min(commit.answered_ms, now_ms)
         self.on_acknowledged(commit)
+
+    def was_refused(self, commit: Commit) -> None:
+        commit.fate = Fate.REFUSED
+        self.on_refused(commit)
 
     def was_read(self, reading: Reading, now_ms: float) -> None:
         self.reads += 1

@@ -25,7 +25,7 @@ from klamm.sim.clients.group_requests import (
     offset_request,
     offsets_of,
 )
-from klamm.sim.clients.history import Fate, History
+from klamm.sim.clients.history import History
 from klamm.sim.promise import broken
 from klamm.wire.apis import FIND_COORDINATOR
 
@@ -329,7 +329,7 @@ class Member(Consumer):
                 self.groups.was_acknowledged(commit, self.world.now_ms)
                 continue
             if code in REFUSED:
-                commit.fate = Fate.REFUSED
+                self.groups.was_refused(commit)
                 self.groups.reached["zombie commit fenced"] += code in FENCED
             if commit.spot[2] in self._committed:
                 self._committed[commit.spot[2]] = -1

@@ -56,6 +56,9 @@ class GroupOffsets:
         return latest is None or known is None or known.leader_epoch < latest.leader_epoch
 
     def told(self, standing: Standing, epoch: int, spots: list[Spot], now_ms: float) -> None:
+        if now_ms >= standing.until_ms:
+            # It has heard of it so late that the group may have been gone since, and begun anew.
+            return
         for spot in spots:
             told = self._told.setdefault(spot, [])
             if not any((each.who, each.epoch) == (standing.who, epoch) for each in told):
@@ -74,10 +77,15 @@ class GroupOffsets:
         self._history.reached["commit of a former owner refused"] += self._owner_since(commit) is not None
 
     def _owner_since(self, commit: Commit) -> Told | None:
-        """Another one, if it had heard that it owns the partition, under a later epoch, when this was sent."""
-        for told in self._told.get(commit.spot, ()):
-            if told.who != commit.who and told.epoch > commit.epoch and told.heard_ms < commit.sent_ms:
-                return told
+        """Another one, if it had heard that it owns the partition when this was sent, under a later epoch, and after
+        this one had. (A group that was empty may begin anew with the first epoch, if it changes its protocol.)"""
+        told = self._told.get(commit.spot, ())
+        own_ms = max(
+            (each.heard_ms for each in told if each.who == commit.who and each.epoch <= commit.epoch), default=0
+        )
+        for each in told:
+            if each.who != commit.who and each.epoch > commit.epoch and own_ms < each.heard_ms < commit.sent_ms:
+                return each
         return None
 
     def read(self, reading: Reading, now_ms: float) -> None:

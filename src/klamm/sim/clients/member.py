@@ -39,6 +39,7 @@ FENCED = frozenset(
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.GROUP_ID_NOT_FOUND,
     }
 )
 """Whoever hears this does not own what it thinks."""

@@ -124,8 +124,8 @@ def test_nobody_commits_for_a_partition_that_another_was_given_since() -> None:
 # Owners.
 
 
-def standing(who: str, instance_id: str | None = None, heard_ms: float = 0.0) -> Standing:
-    return Standing(who, "group", instance_id, session_ms=2_000, rebalance_ms=2_000, heard_ms=heard_ms)
+def standing(who: str, instance_id: str | None = None, heard_ms: float = 0.0, *, is_classic: bool = True) -> Standing:
+    return Standing(who, "group", instance_id, 2_000, 2_000, is_classic, heard_ms)
 
 
 def owners() -> GroupOwners:
@@ -159,10 +159,22 @@ def test_or_the_answer_is_so_old_that_it_says_nothing() -> None:
 
 
 def test_or_it_was_replaced_by_one_of_its_instance_id() -> None:
-    checker, second = owners(), standing("b", "i")
-    checker.told(standing("a", "i"), 1, [SPOT], 10.0)
+    checker, first, second = owners(), standing("a", "i"), standing("b", "i")
+    checker.replaced(first)
+    checker.told(first, 1, [SPOT], 10.0)
     checker.replaced(second)
     checker.told(second, 1, [SPOT], 20.0)
+    checker.told(first, 1, [SPOT], 21.0)
+
+
+def test_which_the_newer_protocol_does_not_do() -> None:
+    checker, first = owners(), standing("a", "i", is_classic=False)
+    second = standing("b", "i", is_classic=False)
+    checker.replaced(first)
+    checker.told(first, 1, [SPOT], 10.0)
+    checker.replaced(second)
+    with pytest.raises(Broken, match="I27"):
+        checker.told(second, 1, [SPOT], 20.0)
 
 
 def test_who_is_asked_to_give_something_up_has_so_long_to_do_it() -> None:

@@ -21,6 +21,7 @@ from klamm.broker.facts import (
     StrayDirectory,
 )
 from klamm.controller import alterations
+from klamm.coordinator.groups import classic_members, consumer
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER, BrokerId
@@ -96,6 +97,8 @@ EXPECTED = (
     "records taken by retention",
     "compacted before it was read",
     "coordinator moved",
+    "classic group became a consumer group",
+    "consumer group became a classic group",
     *COVERED,
 )
 
@@ -195,6 +198,8 @@ class Coverage:
             (alterations, "_check_epochs", self._check_epochs),
             (Raft, "heard", self._heard),
             *((Raft, name, self._asked) for name in ("vote", "begin_quorum_epoch", "end_quorum_epoch", "fetch")),
+            (consumer, "upgrade", self._upgrade),
+            *((where, "downgrade", self._downgrade) for where in (consumer, classic_members)),
             (Journal, "_load_latest_snapshot", self._load_latest_snapshot),
             (Journal, "cut_where_it_parts", self._cut_where_it_parts),
         ]
@@ -298,6 +303,20 @@ class Coverage:
             return right(raft, request, now)
 
         return asked
+
+    def _upgrade(self, right: Any) -> Any:
+        def upgrade(classic: Any, *arguments: Any) -> Any:
+            self.reached["classic group became a consumer group"] += bool(classic.members)
+            return right(classic, *arguments)
+
+        return upgrade
+
+    def _downgrade(self, right: Any) -> Any:
+        def downgrade(*arguments: Any) -> Any:
+            self.reached["consumer group became a classic group"] += 1
+            return right(*arguments)
+
+        return downgrade
 
     def _load_latest_snapshot(self, right: Any) -> Any:
         def load_latest_snapshot(journal: Journal, tell: Any) -> None:

@@ -3,7 +3,8 @@
 I27. A member owns what its coordinator told it to, until it says that it does not any more, joins again, is fenced or
 replaced, or its time is up: its session, or the time it has to give something up. All of that is seen from the member,
 which hears late; so a claim counts only as long as the coordinator cannot have given up on it. Of two that use one
-instance id in the classic protocol, the first is not judged any more: nobody outside can tell when it was replaced.
+instance id, of which one speaks the classic protocol, the first is not judged any more: nobody outside can tell when it
+was replaced.
 """
 
 from collections.abc import Callable
@@ -17,8 +18,8 @@ class GroupOwners:
         self._is_excused = is_excused
         """Whether a group's coordinator may have forgotten something."""
         self._owners: dict[Spot, dict[Standing, int]] = {}
-        self._static: dict[tuple[str, str | None], Standing] = {}
-        """The last one of each instance id."""
+        self._static: dict[tuple[str, str | None], set[Standing]] = {}
+        """All that have, or had, an instance id."""
         self._replaced: set[Standing] = set()
         history.on_released = self.released
         history.on_replaced = self.replaced
@@ -26,8 +27,6 @@ class GroupOwners:
     def told(self, standing: Standing, epoch: int, spots: list[Spot], now_ms: float) -> None:
         if standing in self._replaced:
             return
-        if standing.instance_id is not None:
-            self._static[standing.group, standing.instance_id] = standing
         for spot in spots:
             owners = self._owners.setdefault(spot, {})
             owners[standing] = epoch
@@ -48,11 +47,12 @@ class GroupOwners:
             self._owners.get(spot, {}).pop(standing, None)
 
     def replaced(self, standing: Standing) -> None:
-        """Whoever had its instance id is fenced as soon as the coordinator hears of this one."""
-        place = (standing.group, standing.instance_id)
-        last = self._static.get(place)
-        self._static[place] = standing
-        if last is not None and last is not standing:
-            self._replaced.add(last)
-            for owners in self._owners.values():
-                owners.pop(last, None)
+        """Whoever has its instance id is fenced as soon as the coordinator hears of this one; unless both speak the
+        newer protocol: then this one has to wait."""
+        others = self._static.setdefault((standing.group, standing.instance_id), set())
+        for other in others - {standing}:
+            if other.is_classic or standing.is_classic:
+                self._replaced.add(other)
+                for owners in self._owners.values():
+                    owners.pop(other, None)
+        others.add(standing)

@@ -39,6 +39,7 @@ class Standing:
     instance_id: str | None
     session_ms: float
     rebalance_ms: float
+    is_classic: bool
     heard_ms: float = -inf
     """When it asked what was answered last: the coordinator has heard of it since."""
     revoked_ms: float = inf
@@ -103,7 +104,7 @@ class GroupHistory:
     on_released: Callable[[Standing, list[Spot]], None] = lambda standing, spots: None
     """A member tells that it does not own these any more, or has heard that it does not."""
     on_replaced: Callable[[Standing], None] = lambda standing: None
-    """A member takes the place of others with its instance id."""
+    """A member wants the place of others with its instance id."""
     on_start: Callable[[Standing, Key, Offset], None] = lambda standing, key, offset: None
     """A member begins to read here."""
     on_handled: Callable[[Standing, Key, Offset], None] = lambda standing, key, offset: None

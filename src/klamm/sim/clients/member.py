@@ -80,12 +80,16 @@ class MemberSettings:
 
 
 class Member(Consumer):
+    is_classic: bool
+
     def __init__(self, desk: Desk, settings: MemberSettings, history: History, groups: GroupHistory) -> None:
         super().__init__(desk, ConsumerSettings((settings.topic,), version=13, has_session=True), history)
         self.chance = desk.world.chance(f"{desk.name} {settings.life}")
         self.member = settings
         who = f"{desk.name}/{settings.life}"
-        self.standing = Standing(who, settings.group, settings.instance_id, settings.session_ms, settings.rebalance_ms)
+        self.standing = Standing(
+            who, settings.group, settings.instance_id, settings.session_ms, settings.rebalance_ms, self.is_classic
+        )
         self.owned: dict[int, Place | None] = {}
         """What it owns, and where it stands there as soon as it knows."""
         self.coordinator: BrokerId = NO_BROKER

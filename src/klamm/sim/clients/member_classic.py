@@ -32,6 +32,8 @@ AGAIN = frozenset(
 
 
 class ClassicMember(Member):
+    is_classic = True
+
     def __init__(self, desk: Desk, settings: MemberSettings, history: History, groups: GroupHistory) -> None:
         super().__init__(desk, settings, history, groups)
         self._is_in = False

@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 
 from klamm.errors import ErrorCode
-from klamm.ids import NO_BROKER
+from klamm.ids import NO_BROKER, ZERO_UUID
 from klamm.sim.clients.client import Desk
 from klamm.sim.clients.group_history import GroupHistory
 from klamm.sim.clients.group_requests import CONSUMER_GROUP_HEARTBEAT
@@ -27,10 +27,13 @@ SOON_MS = 5.0
 
 
 class ConsumerMember(Member):
+    is_classic = False
+
     def __init__(self, desk: Desk, settings: MemberSettings, history: History, groups: GroupHistory) -> None:
         super().__init__(desk, settings, history, groups)
         self._target: frozenset[int] = frozenset()
         """What it was told to own."""
+        self._topic_id = ZERO_UUID
         self._given_up: set[int] = set()
         """What it does not own any more, and has not said so yet."""
         self._is_revoking = False
@@ -91,6 +94,8 @@ class ConsumerMember(Member):
             member_epoch=self.epoch,
             instance_id=settings.instance_id,
         )
+        if self.epoch == JOINS and settings.instance_id is not None:
+            self.groups.on_replaced(self.standing)
         if self._tells_all:
             request.rebalance_timeout_ms = settings.rebalance_ms
             request.subscribed_topic_names = [settings.topic]
@@ -101,11 +106,8 @@ class ConsumerMember(Member):
         self.ask_coordinator(CONSUMER_GROUP_HEARTBEAT, settings.versions.heartbeat, request, then)
 
     def _tell_owned(self, request: ConsumerGroupHeartbeatRequest) -> None:
-        known = self.topics.get(self.member.topic)
         indexes = sorted(self.owned)
-        assert known is not None or not indexes
-        owned = [] if known is None or not indexes else [TopicPartitions(topic_id=known.topic_id, partitions=indexes)]
-        request.topic_partitions = owned
+        request.topic_partitions = [TopicPartitions(topic_id=self._topic_id, partitions=indexes)] if indexes else []
         self.groups.on_released(self.standing, self.spots(self._given_up))
         self._given_up = set()
 
@@ -127,7 +129,7 @@ class ConsumerMember(Member):
         elif code in FENCED:
             self._join_anew(code)
         else:
-            self.is_strange(code, "ConsumerGroupHeartbeat")
+            self.is_strange(code, f"ConsumerGroupHeartbeat ({answer.error_message})")
 
     def _is_member(self, asked_ms: float, answer: ConsumerGroupHeartbeatResponse) -> None:
         if answer.member_id:
@@ -142,6 +144,8 @@ class ConsumerMember(Member):
             parts = [index for topic in answer.assignment.topic_partitions for index in topic.partitions]
             self.tell(f"is to own {sorted(parts)} in epoch {self.epoch}")
             self._target = frozenset(parts)
+            for topic in answer.assignment.topic_partitions:
+                self._topic_id = topic.topic_id
         if self.owned.keys() - self._target:
             self.standing.is_to_give_up(asked_ms)
         else:

@@ -50,6 +50,8 @@ REFUSED = FENCED | {
     ErrorCode.UNKNOWN_TOPIC_ID,
 }
 """What was asked for has certainly not happened. (Of other errors nobody knows: it may have been written.)"""
+PATIENCE = 100
+"""So often it asks again who leads, before it believes that what was committed is beyond the end of a log."""
 BACKWARDS = 0.03
 """So often a commit asks for an earlier offset than it could."""
 
@@ -106,6 +108,8 @@ class Member(Consumer):
         self._commits_no_more = False
         self.commits_under_way = 0
         self._commits = 0
+        self._beyond: dict[int, int] = {}
+        """How often it was told that it begins beyond the end."""
         self._committed: dict[int, Offset] = {}
         """What it has asked to be committed last."""
 
@@ -215,6 +219,11 @@ class Member(Consumer):
         self.groups.on_handled(self.standing, place.key, offset)
 
     def _take(self, place: Place, part: Any) -> bool:
+        if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and place.epoch < 0:
+            # It has not read anything here, so it cannot tell a former leader from one that has lost records.
+            self._beyond[place.index] = self._beyond.get(place.index, 0) + 1
+            if self._beyond[place.index] < PATIENCE:
+                return False
         goes_on = super()._take(place, part)
         if not goes_on:
             # Its session knows an old epoch of the leader, perhaps: it is named anew.

@@ -80,7 +80,8 @@ def rack_names(count: int) -> tuple[str, ...]:
     return tuple(f"rack-{number}" for number in range(count))
 
 
-def drawn_plan(seed: int) -> Plan:
+def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
+    """Without groups a seed is what it was before there were any."""
     random = Random(f"{seed} plan")
     brokers = random.choice((3, 3, 4, 5))
     voters = random.choice((3, 5)) if brokers == 5 else 3
@@ -94,7 +95,7 @@ def drawn_plan(seed: int) -> Plan:
     of_data = Random(f"{seed} data")
     racks = of_data.choice((0, 2, 3))
     topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
-    groups = _drawn_groups(Random(f"{seed} groups"))
+    groups = _drawn_groups(Random(f"{seed} groups")) if with_groups else ()
     if groups:
         calm = Random(f"{seed} calm")
         if calm.random() < CALM:

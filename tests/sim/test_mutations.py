@@ -2,16 +2,21 @@
 
 import pytest
 
-from klamm.sim.many import outcome_of_seed
+from klamm.sim.many import outcome_of
 from klamm.sim.mutations import MUTATIONS, Mutation, mutated
+from klamm.sim.plan import drawn_plan
 
 CAUGHT_BY = {
     "1": 2, "2": 6, "3": 3, "4": 0, "5": 2, "10": 2, "16": 106, "17": 66, "vote": 17, "majority": 0, "dirty": 0,
+    "hasty": 3, "zombie": 31, "stale": 47, "deposed": 5, "shared": 7, "early": 3,
 }  # fmt: skip
 """The first seed that catches the mutation."""
+OF_GROUPS = {"hasty", "zombie", "stale", "deposed", "shared", "early"}
+"""The others are looked for in runs without groups."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.number)
 def test_a_known_bug_is_caught(mutation: Mutation) -> None:
     with mutated(mutation):
-        assert outcome_of_seed(CAUGHT_BY[mutation.number]).failure is not None
+        plan = drawn_plan(CAUGHT_BY[mutation.number], with_groups=mutation.number in OF_GROUPS)
+        assert outcome_of(plan).failure is not None

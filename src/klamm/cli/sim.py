@@ -12,7 +12,7 @@ from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, print_json
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
-from klamm.sim.plan import ALL_FAULTS, OPERATIONS, OPERATIONS_OF, Plan, drawn_plan
+from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan, drawn_plan
 from klamm.sim.run import Outcome
 from klamm.sim.topics import EXTRA_TOPICS
 
@@ -32,7 +32,7 @@ examples:
 exit code 0: every promise was kept; 1: one was broken
 """
 
-TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS)
+TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, GROUPS)
 LAST_LINES = 60
 STATUS_SECONDS = 0.5
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from klamm.broker.facts import (
     DamagedCheckpoint,
+    GroupsLoaded,
     InSyncReplicasChanged,
     LogCut,
     PartitionFailed,
@@ -20,6 +21,7 @@ from klamm.broker.facts import (
     StrayDirectory,
 )
 from klamm.controller import alterations
+from klamm.coordinator.groups import classic_members, consumer
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER, BrokerId
@@ -33,8 +35,10 @@ from klamm.quorum.facts import LeaderResigned, SnapshotFetched, SnapshotTaken, S
 from klamm.quorum.journal import Journal
 from klamm.quorum.raft import Raft
 from klamm.records.batch import read_header
+from klamm.sim.clients.group_history import COVERED
 from klamm.sim.cluster import Cluster
 from klamm.sim.machine import Machine
+from klamm.sim.topics import OFFSETS
 
 OF_FACTS: dict[type[Fact], str] = {
     LogCut: "log cut where it parted",
@@ -52,6 +56,7 @@ OF_FACTS: dict[type[Fact], str] = {
     NotDecided: "decision put off",
     RegistrationRefused: "registration refused",
     EarlierLifeStands: "earlier life still counted on",
+    GroupsLoaded: "coordinator loaded",
 }
 
 OF_WRITES: dict[ErrorCode, str] = {
@@ -91,6 +96,10 @@ EXPECTED = (
     "read from a follower",
     "records taken by retention",
     "compacted before it was read",
+    "coordinator moved",
+    "classic group became a consumer group",
+    "consumer group became a classic group",
+    *COVERED,
 )
 
 
@@ -125,6 +134,9 @@ class Coverage:
                 old = before.topics.get(name)
                 if old is not None and old is not topic and old.topic_id == topic.topic_id:
                     self._topic_changed(old, topic)
+                    if name == OFFSETS:
+                        pairs = zip(old.partitions, topic.partitions, strict=False)
+                        self.reached["coordinator moved"] += sum(was.leader != now.leader >= 0 for was, now in pairs)
 
     def at_end(self) -> None:
         self.reached["disk replaced"] += sum(machine.disks - 1 for machine in self._cluster.machines.values())
@@ -186,6 +198,8 @@ class Coverage:
             (alterations, "_check_epochs", self._check_epochs),
             (Raft, "heard", self._heard),
             *((Raft, name, self._asked) for name in ("vote", "begin_quorum_epoch", "end_quorum_epoch", "fetch")),
+            (consumer, "upgrade", self._upgrade),
+            *((where, "downgrade", self._downgrade) for where in (consumer, classic_members)),
             (Journal, "_load_latest_snapshot", self._load_latest_snapshot),
             (Journal, "cut_where_it_parts", self._cut_where_it_parts),
         ]
@@ -289,6 +303,20 @@ class Coverage:
             return right(raft, request, now)
 
         return asked
+
+    def _upgrade(self, right: Any) -> Any:
+        def upgrade(classic: Any, *arguments: Any) -> Any:
+            self.reached["classic group became a consumer group"] += bool(classic.members)
+            return right(classic, *arguments)
+
+        return upgrade
+
+    def _downgrade(self, right: Any) -> Any:
+        def downgrade(*arguments: Any) -> Any:
+            self.reached["consumer group became a classic group"] += 1
+            return right(*arguments)
+
+        return downgrade
 
     def _load_latest_snapshot(self, right: Any) -> Any:
         def load_latest_snapshot(journal: Journal, tell: Any) -> None:

@@ -66,6 +66,10 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             **self.lasting_kinds(),
         }
 
+    def also(self, kinds: dict[str, Callable[[], bool]]) -> None:
+        """What else may happen: each says whether it did."""
+        self._kinds |= kinds
+
     def begin(self) -> None:
         for name, mean_ms in self._plan.faults.items():
             chance = self._world.chance(f"fault {name}")

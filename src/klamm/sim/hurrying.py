@@ -1,17 +1,22 @@
 """What a run changes about time and size, so that what takes hours in life comes about within its seconds.
 
 Some seeds keep little of the metadata log, so that who comes late has to load a snapshot; some have leaders that lose
-patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own.
+patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own. And
+coordinators load what they have of a log in small bites.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
+from klamm.broker import loading
 from klamm.quorum import raft
 
 CLEANING_MS = 2_000.0
 """How often old snapshots and segments of the metadata log are looked for; Kafka's minute is longer than most lives."""
+SLICE_BYTES = 2_000
+"""So much of a log of groups is loaded at a time."""
+REPLAYED_AT_ONCE = 5
 
 
 def drawn_settings(seed: int) -> dict[str, str]:
@@ -31,9 +36,9 @@ def drawn_settings(seed: int) -> dict[str, str]:
 
 @contextmanager
 def hurried() -> Iterator[None]:
-    before = raft.CLEANING_MS
-    raft.CLEANING_MS = CLEANING_MS
+    before = raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE
+    raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE = CLEANING_MS, SLICE_BYTES, REPLAYED_AT_ONCE
     try:
         yield
     finally:
-        raft.CLEANING_MS = before
+        raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE = before

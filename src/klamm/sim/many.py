@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from klamm.sim.plan import Plan, drawn_plan
+from klamm.sim.plan import GROUPS, Plan, drawn_plan
 from klamm.sim.run import Outcome, Run
 
 
@@ -59,7 +59,7 @@ def shrunk(outcome: Outcome) -> Outcome:
         if _is_same(found, outcome):
             best = found
             break
-    for name in (*best.plan.faults, *best.plan.operations, *best.plan.topics):
+    for name in (*best.plan.faults, *best.plan.operations, *best.plan.topics, GROUPS):
         found = outcome_of(best.plan.without(name))
         if _is_same(found, outcome):
             best = found

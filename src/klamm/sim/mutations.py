@@ -10,8 +10,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from klamm.broker.coordination import Coordination
 from klamm.broker.life import Life
+from klamm.broker.loading import Loading
 from klamm.controller import leadership
+from klamm.coordinator.groups import reconciliation
+from klamm.coordinator.groups.classic import ClassicGroup
+from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.errors import KafkaError
 from klamm.handlers import fetch_by_follower
 from klamm.log.producers import ProducerStates
@@ -133,6 +138,44 @@ def _says_nothing(right: Any) -> Any:
     return wrong
 
 
+def _answers_at_once(right: Any) -> Any:
+    def wrong(self: Coordination, hosted: Any, answers: Any, now: Any) -> None:
+        for answer in answers:
+            self._give(*answer)
+
+    return wrong
+
+
+def _takes_any_commit(right: Any) -> Any:
+    def wrong(self: ClassicGroup | ConsumerGroup, wish: Any, now: Any) -> None:
+        return None
+
+    return wrong
+
+
+def _never_gives_up(right: Any) -> Any:
+    def wrong(self: Coordination, partition: Any, now: Any) -> None:
+        if partition.topic_partition.partition not in self._hosted:
+            right(self, partition, now)
+
+    return wrong
+
+
+def _serves_before_it_is_loaded(right: Any) -> Any:
+    def wrong(self: Loading) -> bool:
+        right(self)
+        return True
+
+    return wrong
+
+
+def _takes_what_others_hold(right: Any) -> Any:
+    def wrong(member: Any, epoch: Any, target: Any, owned: Any, is_free: Any) -> Any:
+        return right(member, epoch, target, owned, lambda topic, partition: True)
+
+    return wrong
+
+
 MUTATIONS = (
     Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
@@ -145,4 +188,12 @@ MUTATIONS = (
     Mutation("vote", "a vote is told before it is on disk", participant, "write_election", _forgetful_vote),
     Mutation("majority", "a majority of replicas counts as committed", Leader, "watermark", _a_majority_will_do),
     Mutation("dirty", "readers are given what is not committed", Partition, "read", _reads_what_is_not_committed),
+    Mutation("hasty", "a group is answered before that is safe", Coordination, "_answer_when_safe", _answers_at_once),
+    Mutation("zombie", "members of any generation may commit", ClassicGroup, "check_commit", _takes_any_commit),
+    Mutation("stale", "members of any epoch may commit", ConsumerGroup, "check_commit", _takes_any_commit),
+    Mutation("deposed", "a coordinator goes on when another leads", Coordination, "_look", _never_gives_up),
+    Mutation(
+        "shared", "a partition is handed over while another has it", reconciliation, "_towards", _takes_what_others_hold
+    ),
+    Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
 )

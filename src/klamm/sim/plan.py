@@ -18,10 +18,29 @@ LATER_FAULTS = (
     "blackout",
 )  # fmt: skip
 """Drawn from a stream of their own."""
-ALL_FAULTS = (*FAULTS, *LATER_FAULTS)
+MEMBER_FAULTS = ("member killed", "member leaves", "member paused", "member doubled", "rebalance storm")
+"""Of runs that have groups."""
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
+CALM, CALM_FAULTS = 0.6, 0.25
+"""So often a run that has groups has only so many of the other faults: members come to nothing while all is down."""
+LEAST_OF_GROUPS_MS = 15_000.0
+"""Sessions have to end, and others to take over."""
+GROUPS = "groups"
+CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
+"""What members of a group speak; in a mixed one, some this and some that."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    name: str
+    topic: str
+    protocol: str
+    members: int
+    static: int
+    """How many of them have an instance id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +60,17 @@ class Plan:
     """How many racks the brokers stand in; with none, nobody reads from followers."""
     topics: tuple[str, ...] = ()
     """Those that not every run has."""
+    groups: tuple[GroupPlan, ...] = ()
 
     def without(self, *names: str) -> "Plan":
-        """The same with fewer faults, operations or topics."""
+        """The same with fewer faults, operations or topics, or without groups."""
         faults = {name: mean for name, mean in self.faults.items() if name not in names}
         operations = tuple(name for name in self.operations if name not in names)
         topics = tuple(name for name in self.topics if name not in names)
-        return replace(self, faults=faults, operations=operations, topics=topics)
+        groups = () if GROUPS in names else self.groups
+        if not groups:
+            faults = {name: mean for name, mean in faults.items() if name not in MEMBER_FAULTS}
+        return replace(self, faults=faults, operations=operations, topics=topics, groups=groups)
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
@@ -57,7 +80,8 @@ def rack_names(count: int) -> tuple[str, ...]:
     return tuple(f"rack-{number}" for number in range(count))
 
 
-def drawn_plan(seed: int) -> Plan:
+def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
+    """Without groups a seed is what it was before there were any."""
     random = Random(f"{seed} plan")
     brokers = random.choice((3, 3, 4, 5))
     voters = random.choice((3, 5)) if brokers == 5 else 3
@@ -71,6 +95,12 @@ def drawn_plan(seed: int) -> Plan:
     of_data = Random(f"{seed} data")
     racks = of_data.choice((0, 2, 3))
     topics = tuple(name for name in EXTRA_TOPICS if of_data.random() < 0.3)
+    groups = _drawn_groups(Random(f"{seed} groups")) if with_groups else ()
+    if groups:
+        calm = Random(f"{seed} calm")
+        if calm.random() < CALM:
+            faults = {name: mean for name, mean in faults.items() if calm.random() < CALM_FAULTS}
+        faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.2, 0.6), (1_000.0, 2_500.0, 6_000.0))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,
@@ -79,16 +109,38 @@ def drawn_plan(seed: int) -> Plan:
         faults=faults,
         operations=tuple(operations),
         operation_ms=random.choice((400.0, 1_500.0)),
-        duration_ms=random.choice((8_000.0, 15_000.0, 25_000.0)),
+        duration_ms=max(random.choice((8_000.0, 15_000.0, 25_000.0)), LEAST_OF_GROUPS_MS if groups else 0.0),
         producers=random.choice((2, 3, 4)),
         consumers=random.choice((1, 2)),
         latency_ms=random.choice((0.2, 0.5, 2.0)),
         racks=racks,
         topics=topics,
+        groups=groups,
     )
 
 
-def _drawn_faults(random: Random, names: tuple[str, ...], shares: tuple[float, float]) -> dict[str, float]:
-    return {
-        name: random.choice((1_500.0, 4_000.0, 10_000.0)) for name in names if random.random() < random.choice(shares)
-    }
+def _drawn_groups(random: Random) -> tuple[GroupPlan, ...]:
+    """In half of the runs, one or two."""
+    count = random.choice((0, 0, 1, 2))
+    groups = []
+    for number in range(count):
+        members = random.choice((1, 2, 3, 3, 4))
+        groups.append(
+            GroupPlan(
+                name=f"group-{number}",
+                topic=random.choice(("steady", "flushed")),
+                protocol=random.choice((CLASSIC, CONSUMER, MIXED)),
+                members=members,
+                static=random.choice((0, random.randint(0, members))),
+            )
+        )
+    return tuple(groups)
+
+
+def _drawn_faults(
+    random: Random,
+    names: tuple[str, ...],
+    shares: tuple[float, float],
+    means_ms: tuple[float, ...] = (1_500.0, 4_000.0, 10_000.0),
+) -> dict[str, float]:
+    return {name: random.choice(means_ms) for name in names if random.random() < random.choice(shares)}

@@ -8,6 +8,8 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from klamm.broker.facts import CompactionFailed, RetentionFailed
 from klamm.broker.replication import RACK_AWARE
@@ -19,6 +21,9 @@ from klamm.sim.budget import Budget
 from klamm.sim.checkers.beginnings import BeginningChecker
 from klamm.sim.checkers.clients import ClientChecker
 from klamm.sim.checkers.compaction import CompactionChecker
+from klamm.sim.checkers.group_offsets import GroupOffsets
+from klamm.sim.checkers.group_owners import GroupOwners
+from klamm.sim.checkers.group_progress import GroupProgress
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
@@ -29,13 +34,15 @@ from klamm.sim.clients.history import History, Key
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
+from klamm.sim.groups import SETTINGS as GROUP_SETTINGS
+from klamm.sim.groups import Groups
 from klamm.sim.hurrying import drawn_settings, hurried
 from klamm.sim.machine import Machine
 from klamm.sim.network import Network
 from klamm.sim.plan import Plan, rack_names
 from klamm.sim.promise import Broken, broken
 from klamm.sim.report import Report
-from klamm.sim.topics import FLUSHED, HOUSEKEEPING, LOOSE, topics_of
+from klamm.sim.topics import FLUSHED, HOUSEKEEPING, LOOSE, OF_GROUPS, OFFSETS, topics_of
 from klamm.sim.workload import Workload
 from klamm.sim.world import World
 
@@ -43,6 +50,7 @@ STARTING_MS = 30_000.0
 HEALING_MS = 60_000.0
 DELIVERING_MS = 30_000.0
 READING_MS = 30_000.0
+GROUPING_MS = 30_000.0
 LOOK_MS = 50.0
 OF_DISKS = ("input/output error", "no space left")
 """What disks say that are told to fail. Housekeeping says it too, and tries again."""
@@ -81,6 +89,8 @@ class Run:
         settings = SETTINGS | drawn_settings(plan.seed) | ({"replica.selector.class": RACK_AWARE} if racks else {})
         if plan.topics:
             settings |= HOUSEKEEPING
+        if plan.groups:
+            settings |= GROUP_SETTINGS
         self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
@@ -89,14 +99,19 @@ class Run:
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
         self.logs = LogChecker(self.compaction)
         self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
-        topics = {topic.name: topic for topic in topics_of(plan.topics)}
+        topics = {topic.name: topic for topic in (*topics_of(plan.topics), OF_GROUPS)}
         self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
         self.logs.on_beginning = self.beginnings.begins
         self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
+        self.groups = self.workload.groups
+        if self.groups is not None:
+            self._check_groups(self.groups)
         self.unclean = UncleanElections(self.replication.unclean, self.clients.may_lose)
         self.quorum.on_committed = self.unclean.committed
         budget = Budget(self.cluster, self.replication, FLUSHED, voters_leave="change voters" in plan.operations)
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
+        if self.groups is not None:
+            self.nemesis.also(self.groups.kinds())
         self.nemesis.on_blackout = self._blackout
         self.nemesis.on_tending = self._rescue
         self.coverage = Coverage(self.cluster)
@@ -108,6 +123,18 @@ class Run:
             machine.after_step = self._look
             machine.on_fact = self._fact
             machine.on_forgetting = self._forgetting
+
+    def _check_groups(self, groups: Groups) -> None:
+        history, may_lose = groups.history, self.clients.may_lose
+        self.group_offsets = GroupOffsets(self.cluster, history, may_lose)
+        self.group_owners = GroupOwners(history, self.group_offsets.is_excused)
+        self.group_progress = GroupProgress(history, may_lose)
+
+        def told(*arguments: Any) -> None:
+            self.group_offsets.told(*arguments)
+            self.group_owners.told(*arguments)
+
+        history.on_told = told
 
     def outcome(self) -> Outcome:
         failure = None
@@ -127,6 +154,8 @@ class Run:
         reached["records taken by retention"] += self.beginnings.moved
         reached["compacted before it was read"] += self.compaction.skipped
         reached["unclean election"] += self.unclean.count
+        if self.groups is not None:
+            reached += self.groups.history.reached
         return Outcome(
             plan=self.plan,
             failure=failure,
@@ -151,6 +180,8 @@ class Run:
         self.world.run_until(self.world.now_ms + self.plan.duration_ms)
         self.world.tell("everything is mended")
         self.nemesis.heal()
+        if self.groups is not None:
+            self.groups.settle()
         self._until(self._is_well, HEALING_MS, "the cluster has not come back")
         before = [producer.acknowledged for producer in self.workload.producers]
         self._until(lambda: self._write_again(before), DELIVERING_MS, "new writes are not acknowledged")
@@ -162,18 +193,38 @@ class Run:
         # (A leader may drop a follower once more that waits for an answer of its earlier life.)
         done = lambda: self._has_read_all(reader) and self._is_well()  # noqa: E731
         self._until(done, READING_MS, "not everything can be read")
+        if self.groups is not None:
+            self._groups_come_to_rest(self.groups)
         self._at_end()
 
-    def _until(self, holds: Callable[[], bool], within_ms: float, otherwise: str) -> None:
+    def _groups_come_to_rest(self, groups: Groups) -> None:
+        def complaint() -> str:
+            return groups.complaint(self.cluster.latest_image(), self.group_progress)
+
+        self._until(lambda: not complaint(), GROUPING_MS, "groups have not come to rest", complaint)
+        asked = {plan.name for plan in groups.plans}
+        for member in groups.members:
+            member.stop_committing()
+        rest = lambda: not any(member.commits_under_way for member in groups.members)  # noqa: E731
+        self._until(rest, READING_MS, "commits are not answered")
+        for name in sorted(asked):
+            groups.watcher.ask_in_the_end(name, partial(asked.discard, name))
+        self._until(lambda: not asked, READING_MS, "committed offsets are not told")
+        for plan in groups.plans:
+            self.group_offsets.at_end(plan.name)
+
+    def _until(
+        self, holds: Callable[[], bool], within_ms: float, otherwise: str, why: Callable[[], str] | None = None
+    ) -> None:
         """I29."""
         end_ms = self.world.now_ms + within_ms
         while not holds():
             if self.world.now_ms >= end_ms:
-                broken("I29", f"{otherwise} within {within_ms / 1_000:.0f} s: {self._complaint()}")
+                broken("I29", f"{otherwise} within {within_ms / 1_000:.0f} s: {(why or self._complaint)()}")
             self.world.run_until(self.world.now_ms + LOOK_MS)
 
     def _has_topics(self) -> bool:
-        return len(self.cluster.latest_image().topics) == len(topics_of(self.plan.topics))
+        return {topic.name for topic in topics_of(self.plan.topics)} <= self.cluster.latest_image().topics.keys()
 
     def _write_again(self, before: list[int]) -> bool:
         producers = self.workload.producers
@@ -201,6 +252,9 @@ class Run:
     def _has_read_all(self, reader: Consumer) -> bool:
         image = self.cluster.latest_image()
         for topic in image.topics.values():
+            if topic.name == OFFSETS:
+                # (What stands there is not for readers of records; its own checker reads it.)
+                continue
             for index, state in enumerate(topic.partitions):
                 place = reader.places.get((topic.topic_id, index))
                 partition = self.cluster.machines[state.leader].broker.partitions.get(topic.name, index)

@@ -3,7 +3,8 @@
 Three are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
 created anew. Of the others each run has some: from `trimmed` an operator deletes records, `brief` keeps only so many
 bytes, `aged` only what is young, `compacted` the last record of each key. `loose` and `rescued` are content with one
-replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so.
+replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so. Where there
+are groups, brokers create `__consumer_offsets` by themselves: a topic like `steady`, and compacted.
 """
 
 from collections.abc import Sequence
@@ -44,6 +45,9 @@ SOMETIMES = (
     TopicPlan("loose", 2, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}),
     TopicPlan("rescued", 1, {"min.insync.replicas": "1"}),
 )
+OFFSETS = "__consumer_offsets"
+OFFSETS_PARTITIONS = 3
+OF_GROUPS = TopicPlan(OFFSETS, OFFSETS_PARTITIONS, {"cleanup.policy": "compact"})
 LOOSE = frozenset({"loose", "rescued"})
 WITH_KEYS = frozenset({"compacted"})
 FLUSHED = frozenset({"flushed"})

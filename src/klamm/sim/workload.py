@@ -15,8 +15,9 @@ from klamm.sim.clients.consumer import Consumer, ConsumerSettings
 from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
 from klamm.sim.cluster import Cluster
+from klamm.sim.groups import Groups
 from klamm.sim.plan import Plan, rack_names
-from klamm.sim.topics import AGAIN, TopicPlan, topics_of
+from klamm.sim.topics import AGAIN, OF_GROUPS, TopicPlan, topics_of
 from klamm.sim.trimming import Trimming
 from klamm.sim.voters import VoterChanges
 from klamm.sim.world import World
@@ -49,11 +50,15 @@ class Workload:
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
         self.impostor = Impostor(self._desk("impostor"))
         self._voters = VoterChanges(cluster, self.admin, world.chance("voters"))
-        self._partitions = {topic.name: topic.partitions for topic in self._topics}
+        self._partitions = {topic.name: topic.partitions for topic in (*self._topics, OF_GROUPS)}
+        self._moved = ("steady", "flushed", *([OF_GROUPS.name] if plan.groups else []))
+        """Topics whose replicas move, and whose leaders are chosen anew."""
+        self.groups = Groups(world, cluster, plan.groups, history, self._desk) if plan.groups else None
 
     @property
     def clients(self) -> list[Client]:
-        return [self.admin, *self.producers, *self.consumers, self.impostor]
+        members = self.groups.clients if self.groups is not None else []
+        return [self.admin, *self.producers, *self.consumers, self.impostor, *members]
 
     def begin(self) -> None:
         for topic in self._topics:
@@ -62,6 +67,8 @@ class Workload:
             producer.begin()
         for consumer in self.consumers:
             consumer.begin()
+        if self.groups is not None:
+            self.groups.begin()
         # (A topic that is created again begins again with the first epoch.)
         self.impostor.watch(self._cluster, ["steady", "flushed"])
         if self._plan.operations:
@@ -156,14 +163,14 @@ class Workload:
         self.admin.add_partitions("steady", count, then)
 
     def _reassign(self, then: Callable[[Any], None]) -> None:
-        topic = self._chance.choice(("steady", "flushed"))
+        topic = self._chance.choice(self._moved)
         index = self._chance.randrange(self._partitions[topic])
         brokers = sorted(self._cluster.machines)
         replicas = None if self._chance.random() < 0.2 else self._chance.sample(brokers, FACTOR)
         self.admin.reassign(topic, index, replicas, then)
 
     def _elect_preferred(self, then: Callable[[Any], None]) -> None:
-        topic = self._chance.choice(("steady", "flushed"))
+        topic = self._chance.choice(self._moved)
         self.admin.elect_preferred(topic, list(range(self._partitions[topic])), then)
 
     def _configure(self, then: Callable[[Any], None]) -> None:

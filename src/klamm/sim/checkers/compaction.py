@@ -63,7 +63,7 @@ class CompactionChecker:
             if not self.holds(key):
                 continue
             held: set[Offset] = set()
-            for epoch, raw in _batches_of(partition):
+            for epoch, raw in batches_of(partition):
                 self.look(machine, partition, epoch, raw)
                 held.update(record.offset for record in records_of(raw))
             for offset in range(partition.log.start_offset, partition.high_watermark):
@@ -94,7 +94,7 @@ def _key(partition: Partition) -> Key:
     return partition.topic_id, partition.topic_partition.partition
 
 
-def _batches_of(partition: Partition) -> Iterator[tuple[Epoch, bytes]]:
+def batches_of(partition: Partition) -> Iterator[tuple[Epoch, bytes]]:
     log = partition.log
     offset = log.start_offset
     while offset < log.end_offset:

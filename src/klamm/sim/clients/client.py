@@ -1,7 +1,8 @@
 """What every client needs: connections to brokers, answers or their absence, and who leads what.
 
 A request is answered once: with the response, or with None if there is none in time, or the connection broke. A client
-that waited in vain closes the connection, as real ones do: what comes late is not heard.
+that waited in vain closes the connection, as real ones do: what comes late is not heard. A client may be paused: what
+happens meanwhile, and what it meant to do, comes about when it goes on.
 """
 
 from collections.abc import Callable
@@ -21,6 +22,8 @@ METADATA_MS = 2_000.0
 REQUEST_MS = 3_000.0
 
 Then: TypeAlias = Callable[[Any], None]
+Line: TypeAlias = tuple[BrokerId, bool]
+"""A connection: to whom, and whether apart."""
 
 
 @dataclass(slots=True)
@@ -55,9 +58,11 @@ class Client(Host):
         self.brokers = desk.brokers
         self.topics: dict[str, KnownTopic] = {}
         self.has_ended = False
+        self.is_paused = False
+        self._missed: list[Callable[[], None]] = []
         self._network = desk.network
-        self._connections: dict[BrokerId, ClientConnection] = {}
-        self._brokers_of: dict[int, BrokerId] = {}
+        self._connections: dict[Line, ClientConnection] = {}
+        self._lines: dict[int, Line] = {}
         self._next_number = 0
 
     def end(self) -> None:
@@ -67,25 +72,58 @@ class Client(Host):
             self._network.close(self, connection.id)
         self._connections.clear()
 
+    def pause(self) -> None:
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """It hears what it has missed, and does what it meant to, in the order in which it was due."""
+        self.is_paused = False
+        missed, self._missed = self._missed, []
+        for call in missed:
+            self._when_awake(call)
+
     def later(self, delay_ms: float, call: Callable[[], None]) -> None:
-        self.world.after(delay_ms, lambda: None if self.has_ended else call())
+        self.world.after(delay_ms, lambda: self._when_awake(call))
+
+    def _when_awake(self, call: Callable[[], None]) -> None:
+        if self.is_paused:
+            self._missed.append(call)
+        elif not self.has_ended:
+            call()
 
     # Asking.
 
     def ask(
-        self, broker: BrokerId, api: int, version: int, request: object, then: Then, within_ms: float = REQUEST_MS
+        self,
+        broker: BrokerId,
+        api: int,
+        version: int,
+        request: object,
+        then: Then,
+        within_ms: float = REQUEST_MS,
+        *,
+        apart: bool = False,
     ) -> None:
-        connection = self._connections.get(broker) or self._dial(broker)
+        """`apart` from other talk with this broker, over a connection of its own: answers come in the order of asking,
+        and some take long."""
+        line = (broker, apart)
+        connection = self._connections.get(line) or self._dial(line)
         deadline_ms = self.world.now_ms + within_ms
         connection.ask(api, version, request, deadline_ms, lambda answer, now: then(answer))
         asked = connection.asked[-1]
-        self.world.at(deadline_ms, lambda: self._give_up(broker, connection) if asked in connection.asked else None)
+
+        def late() -> None:
+            if asked in connection.asked:
+                self._give_up(line, connection)
+
+        self.world.at(deadline_ms, lambda: self._when_awake(late))
         if connection.is_open:
             self._send(connection)
 
     def say(self, broker: BrokerId, api: int, version: int, request: object) -> None:
         """What is not answered (acks=0)."""
-        connection = self._connections.get(broker) or self._dial(broker)
+        line = (broker, False)
+        connection = self._connections.get(line) or self._dial(line)
         connection.ask(api, version, request, 0.0, lambda answer, now: None)
         connection.asked.pop()
         if connection.is_open:
@@ -128,25 +166,25 @@ class Client(Host):
 
     # Connections.
 
-    def _dial(self, broker: BrokerId) -> ClientConnection:
+    def _dial(self, line: Line) -> ClientConnection:
         self._next_number -= 1
-        connection = self._connections[broker] = ClientConnection(self._next_number, self.name)
-        self._brokers_of[connection.id] = broker
-        self._network.dial(self, connection.id, self.brokers[broker])
+        connection = self._connections[line] = ClientConnection(self._next_number, self.name)
+        self._lines[connection.id] = line
+        self._network.dial(self, connection.id, self.brokers[line[0]])
         return connection
 
     def _send(self, connection: ClientConnection) -> None:
         pieces = connection.take_outgoing()
         self._network.send(self, connection.id, b"".join(bytes(piece) for piece in pieces))  # type: ignore[call-overload]
 
-    def _give_up(self, broker: BrokerId, connection: ClientConnection) -> None:
+    def _give_up(self, line: Line, connection: ClientConnection) -> None:
         self._network.close(self, connection.id)
-        self._lost(broker, connection)
+        self._lost(line, connection)
 
-    def _lost(self, broker: BrokerId, connection: ClientConnection) -> None:
-        if self._connections.get(broker) is connection:
-            del self._connections[broker]
-        self._brokers_of.pop(connection.id, None)
+    def _lost(self, line: Line, connection: ClientConnection) -> None:
+        if self._connections.get(line) is connection:
+            del self._connections[line]
+        self._lines.pop(connection.id, None)
         asked, connection.is_open = list(connection.asked), False
         connection.asked.clear()
         for each in asked:
@@ -155,9 +193,12 @@ class Client(Host):
 
     def hear(self, event: Event) -> None:
         assert isinstance(event, Opened | Refused | Closed | Received)
-        broker = self._brokers_of.get(event.connection)
-        connection = self._connections.get(broker) if broker is not None else None
-        if broker is None or connection is None or connection.id != event.connection or self.has_ended:
+        if self.is_paused:
+            self._missed.append(lambda: self.hear(event))
+            return
+        line = self._lines.get(event.connection)
+        connection = self._connections.get(line) if line is not None else None
+        if line is None or connection is None or connection.id != event.connection or self.has_ended:
             return
         if isinstance(event, Received):
             for frame in event.frames:
@@ -167,4 +208,4 @@ class Client(Host):
             connection.is_open = True
             self._send(connection)
         else:
-            self._lost(broker, connection)
+            self._lost(line, connection)

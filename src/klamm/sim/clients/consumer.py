@@ -112,6 +112,12 @@ class Consumer(Client):
 
     def _refreshed(self) -> None:
         self._refreshing = False
+        self.places = self._wanted_places()
+        for broker in self.brokers:
+            self._fetch(broker)
+
+    def _wanted_places(self) -> dict[tuple[Uuid, int], Place]:
+        """Where it reads from now on: every partition that is known."""
         current = {}
         for topic in self.settings.topics:
             known = self.topics.get(topic)
@@ -119,9 +125,7 @@ class Consumer(Client):
                 assert known is not None
                 key = (known.topic_id, index)
                 current[key] = self.places.get(key) or Place(topic, known.topic_id, index)
-        self.places = current
-        for broker in self.brokers:
-            self._fetch(broker)
+        return current
 
     # Fetching.
 
@@ -198,6 +202,9 @@ class Consumer(Client):
             return
         talk.session_id = answer.session_id if self.settings.has_session else 0
         talk.session_epoch = talk.session_epoch + 1 if talk.session_id else 0
+        if not talk.session_id:
+            # Without a session everything is named every time.
+            talk.named = {}
         is_stale = False
         for topic in answer.responses:
             for part in topic.partitions:
@@ -261,13 +268,16 @@ class Consumer(Client):
                 self.records += 1
                 self.read_from_followers += place.replica != NO_BROKER
                 name = record.headers[0][1] if record.value is None and record.headers else record.value
-                self._history.was_seen(self.name, key, record.offset, bytes(name or b""))
+                self._saw(place, record.offset, bytes(name or b""))
                 place.offset = record.offset + 1
             next_offset = batch.base_offset + batch.last_offset_delta + 1
             if place.offset < next_offset:
                 self._history.on_gap(self.name, key, place.offset, next_offset)
                 place.offset = next_offset
             place.epoch = batch.leader_epoch
+
+    def _saw(self, place: Place, offset: Offset, value: bytes) -> None:
+        self._history.was_seen(self.name, place.key, offset, value)
 
     # Where a partition begins.
 

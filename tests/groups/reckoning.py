@@ -18,7 +18,7 @@ from tests.groups.member import Told
 FOR_EVER = float("inf")
 
 
-class Member(Protocol):
+class Teller(Protocol):
     """Whoever has told something."""
 
     @property
@@ -26,6 +26,13 @@ class Member(Protocol):
 
     @property
     def told(self) -> list[Told]: ...
+
+
+class Member(NamedTuple):
+    """What one of them has told, in the order it happened: the last words of who was killed are heard afterwards."""
+
+    name: str
+    told: list[Told]
 
 
 class Tenure(NamedTuple):
@@ -42,9 +49,9 @@ class Reckoned(NamedTuple):
     twice: int
 
 
-def reckoned(members: Iterable[Member], ends: Mapping[int, int]) -> Reckoned:
+def reckoned(tellers: Iterable[Teller], ends: Mapping[int, int]) -> Reckoned:
     """Checks all of it; `ends` are the partitions' end offsets. How many were handled, and how many once more."""
-    members = list(members)
+    members = [Member(one.name, sorted(one.told, key=lambda told: told.at)) for one in tellers]
     tenures = [tenure for member in members for tenure in _tenures(member)]
     _check_one_owner(tenures)
     for member in members:

@@ -1,7 +1,9 @@
 """What has to be true of everything the members of one group have told.
 
 1. A partition has one owner at a time: from when a member says that it was assigned until it says that it let go, or
-   was killed, or was paused (who sleeps beyond its session does not know that it has lost everything).
+   was killed, or was paused (who sleeps beyond its session does not know that it has lost everything). Who is late to
+   say that it let go, but has handled nothing since, has done no harm: librdkafka under load, in the newer protocol,
+   was seen to give a partition back to Kafka before its program was asked to.
 2. What is handled is handled by the owner.
 3. An owner begins where the one before it committed, or later, but never beyond what was handled: no commit is lost or
    moved back, and no record is skipped.
@@ -18,7 +20,7 @@ from tests.groups.member import Told
 FOR_EVER = float("inf")
 
 
-class Member(Protocol):
+class Teller(Protocol):
     """Whoever has told something."""
 
     @property
@@ -28,6 +30,13 @@ class Member(Protocol):
     def told(self) -> list[Told]: ...
 
 
+class Member(NamedTuple):
+    """What one of them has told, in the order it happened: the last words of who was killed are heard afterwards."""
+
+    name: str
+    told: list[Told]
+
+
 class Tenure(NamedTuple):
     """One member's time with one partition."""
 
@@ -35,6 +44,7 @@ class Tenure(NamedTuple):
     member: str
     begin: float
     end: float
+    last_handled: float
 
 
 class Reckoned(NamedTuple):
@@ -42,9 +52,9 @@ class Reckoned(NamedTuple):
     twice: int
 
 
-def reckoned(members: Iterable[Member], ends: Mapping[int, int]) -> Reckoned:
+def reckoned(tellers: Iterable[Teller], ends: Mapping[int, int]) -> Reckoned:
     """Checks all of it; `ends` are the partitions' end offsets. How many were handled, and how many once more."""
-    members = list(members)
+    members = [Member(one.name, sorted(one.told, key=lambda told: told.at)) for one in tellers]
     tenures = [tenure for member in members for tenure in _tenures(member)]
     _check_one_owner(tenures)
     for member in members:
@@ -54,16 +64,19 @@ def reckoned(members: Iterable[Member], ends: Mapping[int, int]) -> Reckoned:
 
 def _tenures(member: Member) -> Iterable[Tenure]:
     since: dict[int, float] = {}
+    last: dict[int, float] = {}
     for told in member.told:
-        going = set(since) if told.what in ("killed", "closed", "paused") else set(told.partitions)
         if told.what == "assigned":
             for partition in told.partitions:
-                since.setdefault(partition, told.at)
+                last[partition] = since.setdefault(partition, told.at)
+        elif told.what == "handled":
+            last[told.partitions[0]] = told.at
         elif told.what in ("revoked", "lost", "killed", "closed", "paused"):
+            going = set(told.partitions) if told.what in ("revoked", "lost") else set(since)
             for partition in going & set(since):
-                yield Tenure(partition, member.name, since.pop(partition), told.at)
+                yield Tenure(partition, member.name, since.pop(partition), told.at, last[partition])
     for partition, begin in since.items():
-        yield Tenure(partition, member.name, begin, FOR_EVER)
+        yield Tenure(partition, member.name, begin, FOR_EVER, last[partition])
 
 
 def _check_one_owner(tenures: list[Tenure]) -> None:
@@ -72,7 +85,8 @@ def _check_one_owner(tenures: list[Tenure]) -> None:
         by_partition[tenure.partition].append(tenure)
     for known in by_partition.values():
         for before, after in itertools.pairwise(known):
-            assert before.end <= after.begin, f"two at a time: {before} and {after}"
+            harmless = before.end <= after.begin or before.last_handled <= after.begin
+            assert harmless, f"two at a time: {before} and {after}"
 
 
 def _check_handled_by_the_owner(member: Member) -> None:

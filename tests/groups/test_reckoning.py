@@ -43,6 +43,16 @@ def test_a_fine_story_is_counted() -> None:
 def test_two_owners_at_a_time() -> None:
     one, other = fine()
     one.told[-1] = revoked(6.5, 0)
+    assert reckoned([one, other], {0: 20}).twice == 2, "it was late to say so, and handled nothing more"
+    one.told.insert(-1, handled(6.2, 0, 10, 10))
+    with pytest.raises(AssertionError, match="two at a time"):
+        reckoned([one, other], {0: 20})
+
+
+def test_two_owners_who_never_let_go() -> None:
+    one, other = fine()
+    del one.told[-1]
+    one.told.append(handled(9, 0, 10, 10))
     with pytest.raises(AssertionError, match="two at a time"):
         reckoned([one, other], {0: 20})
 

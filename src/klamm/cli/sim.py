@@ -11,8 +11,8 @@ from pathlib import Path
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, print_json
 from klamm.sim.coverage import EXPECTED
-from klamm.sim.many import Tally, outcome_of, outcomes, shrunk
-from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan, drawn_plan
+from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
+from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
 from klamm.sim.run import Outcome
 from klamm.sim.topics import EXTRA_TOPICS
 
@@ -65,7 +65,7 @@ def _names(options: Namespace) -> list[str]:
 
 
 def _plan(options: Namespace) -> Plan:
-    plan = drawn_plan(options.seed).without(*_names(options))
+    plan = plan_of(options.seed, _names(options))
     return plan if options.seconds is None else plan.lasting(options.seconds * 1_000.0)
 
 
@@ -82,10 +82,14 @@ def _one(options: Namespace) -> int:
     return 0 if outcome.failure is None else FAILED
 
 
+def _outcomes(options: Namespace, count: int) -> Iterator[Outcome]:
+    return outcomes(range(options.first, options.first + count), options.jobs, _names(options))
+
+
 def _many(options: Namespace) -> int:
     count = 100 if options.seeds is None else options.seeds
     tally, failed, began = Tally(), None, time.monotonic()
-    with closing(_told(outcomes(range(options.first, options.first + count), options.jobs), count, tally)) as told:
+    with closing(_told(_outcomes(options, count), count, tally)) as told:
         for outcome in told:
             if outcome.failure is not None:
                 failed = outcome
@@ -189,6 +193,7 @@ def _document(outcome: Outcome) -> dict[str, object]:
 def _tally_document(options: Namespace, tally: Tally, failed: Outcome | None, seconds: float) -> dict[str, object]:
     return {
         "first": options.first,
+        "without": _names(options),
         "runs": tally.runs,
         "seconds": seconds,
         "simulatedSeconds": tally.simulated_ms / 1_000,

@@ -40,7 +40,7 @@ class ClassicMember(Member):
         """Whether it has an assignment, and is in the generation of it."""
         self._is_joining = False
         self._is_beating = False
-        self._leads_with = 0
+        self._leads_with: int | None = None
         """How many partitions it has assigned, if it leads."""
 
     def found_coordinator(self) -> None:
@@ -105,8 +105,9 @@ class ClassicMember(Member):
             self._refused(code, "JoinGroup")
         else:
             self.member_id, self.epoch = answer.member_id, answer.generation_id
-            self._leads_with = 0
-            if answer.leader == answer.member_id and not answer.skip_assignment:
+            leads = answer.leader == answer.member_id
+            self._leads_with = self._known_count() if leads else None
+            if leads and not answer.skip_assignment:
                 members = sorted(each.member_id for each in answer.members)
                 turn = self.turn
                 self.refresh([self.member.topic], lambda: self._assign(members) if turn == self.turn else None)
@@ -118,8 +119,7 @@ class ClassicMember(Member):
         self.later(self.chance.uniform(20.0, 200.0), lambda: self._join() if turn == self.turn else None)
 
     def _assign(self, members: list[str]) -> None:
-        known = self.topics.get(self.member.topic)
-        count = len(known.partitions) if known is not None else 0
+        count = self._known_count()
         ranges = ranged(count, members)
         topic = self.member.topic
         self._leads_with = count
@@ -214,10 +214,13 @@ class ClassicMember(Member):
             self._leave_generation(code)
 
     def _see_growth(self) -> None:
-        known = self.topics.get(self.member.topic)
-        if known is not None and 0 < self._leads_with < len(known.partitions):
-            self.tell(f"sees {len(known.partitions)} partitions")
+        if self._leads_with is not None and self._leads_with < self._known_count():
+            self.tell(f"sees {self._known_count()} partitions")
             self.commit(self.owned, self._join)
+
+    def _known_count(self) -> int:
+        known = self.topics.get(self.member.topic)
+        return 0 if known is None else len(known.partitions)
 
     def _leave_generation(self, code: ErrorCode) -> None:
         """It is over, or this is no member of it any more: what it owned it has lost."""

@@ -6,7 +6,7 @@ gone. An offset remembers the id of the topic it was committed for, where the cl
 was created later does not inherit it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from klamm.coordinator.records import GroupRecord, OffsetCommitKey, OffsetCommitValue
@@ -30,7 +30,7 @@ class Offsets:
         """What to write, and what to tell of each."""
         records, codes = [], []
         for each in offsets:
-            if len(each.metadata) > longest_metadata:
+            if _java_length(each.metadata) > longest_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             value = OffsetCommitValue(
@@ -94,12 +94,6 @@ class Offsets:
     def places_of(self, group_id: str) -> list[Place]:
         return list(self._by_group.get(group_id, ()))
 
-    def has_any(self, group_id: str) -> bool:
-        return group_id in self._by_group
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_group)
-
     # The log.
 
     def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
@@ -112,6 +106,11 @@ class Offsets:
             known.pop(place, None)
             if not known:
                 del self._by_group[key.group]
+
+
+def _java_length(text: str) -> int:
+    """UTF-16 code units, which is what Kafka's limit counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _tombstone(group_id: str, place: Place) -> GroupRecord:

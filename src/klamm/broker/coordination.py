@@ -20,7 +20,7 @@ from klamm.broker.loading import Loading
 from klamm.broker.topics import leader_of
 from klamm.broker.waiting import Waiter
 from klamm.controller.names import CONSUMER_OFFSETS
-from klamm.coordinator.records import encoded
+from klamm.coordinator.records import GroupRecord, encoded
 from klamm.coordinator.settings import GroupSettings
 from klamm.coordinator.shard import Shard
 from klamm.coordinator.wishes import Answered, Ticket, Verdict
@@ -69,13 +69,15 @@ class _Ticket:
 class _Hosted:
     """A shard, the partition it stands in, and how far it has written."""
 
-    __slots__ = ("loading", "partition", "shard", "written")
+    __slots__ = ("gone", "loading", "partition", "shard", "written")
 
     def __init__(self, partition: Partition, shard: Shard, loading: Loading) -> None:
         self.partition = partition
         self.shard = shard
         self.loading: Loading | None = loading
         self.written: Offset = 0
+        self.gone: list[str] = []
+        """Topics that were deleted, of which the shard has not heard yet."""
 
 
 class Coordination:
@@ -214,7 +216,9 @@ class Coordination:
         """Write the records, make them true here, and answer when they are safe."""
         if verdict.records:
             try:
-                self._write(hosted, verdict, now)
+                # Where nobody is told, tombstones need not become true together, and may be too many for one batch.
+                can_split = not verdict.response and all(record.value is None for record in verdict.records)
+                self._write(hosted, verdict.records, can_split, now)
             except KafkaError as error:
                 failure = KafkaError(AT_HOME.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR), error.message)
                 for ticket, _ in verdict.response:
@@ -228,28 +232,35 @@ class Coordination:
         if follows is not None:
             self._carry_out(hosted, follows, now)
 
-    def _write(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
+    def _write(self, hosted: _Hosted, records: Sequence[GroupRecord], can_split: bool, now: Now) -> None:
         builder = BatchBuilder()
-        for record in verdict.records:
+        for record in records:
             key, value = encoded(record)
             builder.append(key, value, now.wall_ms)
-        appended = hosted.partition.append(memoryview(builder.build()), ALL, now)
+        try:
+            appended = hosted.partition.append(memoryview(builder.build()), ALL, now)
+        except KafkaError as error:
+            if error.code != ErrorCode.MESSAGE_TOO_LARGE or not can_split or len(records) == 1:
+                raise
+            middle = len(records) // 2
+            self._write(hosted, records[:middle], can_split, now)
+            self._write(hosted, records[middle:], can_split, now)
+            return
         hosted.written = appended.last_offset + 1
-        for record in verdict.records:
+        for record in records:
             hosted.shard.replay(record)
 
     def _answer_when_safe(self, hosted: _Hosted, answers: list[Answered], now: Now) -> None:
         partition, end, terms = hosted.partition, hosted.written, hosted.partition.terms_ended
-        if partition.high_watermark >= end:
-            for answer in answers:
-                self._give(*answer)
-            return
 
         def deliver(now: Now, in_time: bool) -> None:
             failure = self._failure(hosted, end, terms, now)
             for ticket, reply in answers:
                 self._give(ticket, reply if failure is None else KafkaError(failure))
 
+        if partition.high_watermark >= end:
+            deliver(now, True)
+            return
         deadline_ms = now.monotonic_ms + self._settings.commit_timeout_ms
         later = Later(Committed([(partition, end)]), deadline_ms, lambda now, in_time: None)
         self._broker.waiting.add(Waiter(later, OF_THIS_NODE, deliver), deadline_ms)
@@ -289,10 +300,15 @@ class Coordination:
                 self._look(partition, now)
         if not self._hosted or not (changes.topics_created or changes.topics_deleted or changes.partitions_changed):
             return
-        gone = [topic.name for topic in changes.topics_deleted if topic.name not in self._broker.image.topics]
         for hosted in list(self._hosted.values()):
+            hosted.gone += [topic.name for topic in changes.topics_deleted]
             if hosted.loading is None:
-                self._carry_out(hosted, hosted.shard.follow(self._broker.image, gone, now), now)
+                self._show_image(hosted, now)
+
+    def _show_image(self, hosted: _Hosted, now: Now) -> None:
+        """A name that is in use again is no topic that is gone."""
+        gone, hosted.gone = [name for name in hosted.gone if name not in self._broker.image.topics], []
+        self._carry_out(hosted, hosted.shard.follow(self._broker.image, gone, now), now)
 
     def failed(self, partition: Partition) -> None:
         """Its disk broke a promise."""
@@ -353,7 +369,7 @@ class Coordination:
         if loading.count:
             self._tell(GroupsLoaded(str(hosted.partition.topic_partition), loading.count))
         hosted.shard.begin(now)
-        self._look_at_clock(hosted)
+        self._show_image(hosted, now)
 
     def _look_at_clock(self, hosted: _Hosted) -> None:
         due_ms = hosted.shard.next_due_ms

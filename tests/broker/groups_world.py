@@ -109,7 +109,7 @@ def fetched(member: Member, group_id: str = GROUP, topic: str = "orders", partit
     return found
 
 
-def joined(member: Member, member_id: str = "") -> list[Any]:
+def joined(member: Member, member_id: str = "", version: int = 3) -> list[Any]:
     request = JoinGroupRequest(
         group_id=GROUP,
         session_timeout_ms=10_000,
@@ -119,7 +119,7 @@ def joined(member: Member, member_id: str = "") -> list[Any]:
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
     answers: list[Any] = []
-    member.ask(join_group.handle, request, 3, answers.append)
+    member.ask(join_group.handle, request, version, answers.append)
     return answers
 
 

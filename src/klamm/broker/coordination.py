@@ -246,14 +246,16 @@ class Coordination:
             self._carry_out(hosted, follows, now)
 
     def _write(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
-        """In one batch, so that all of them are there after a crash or none; in several if one would be too large."""
+        """In one batch, so that all of them are there after a crash or none. Tombstones alone need not go together, and
+        may be too many for one."""
+        can_split = all(record.value is None for record in verdict.records)
         most_bytes = hosted.partition.log.settings.max_message_bytes
         batch = BatchBuilder(self._codec)
         first = 0
         for position, record in enumerate(verdict.records):
             key, value = encoded(record)
             size = RECORD_OVERHEAD_BYTES + len(key) + len(value or b"")
-            if batch.count and batch.size_bytes + size > most_bytes:
+            if can_split and batch.count and batch.size_bytes + size > most_bytes:
                 self._append(hosted, batch, verdict.records[first:position], now)
                 batch, first = BatchBuilder(self._codec), position
             batch.append(key, value, now.wall_ms)

@@ -144,8 +144,6 @@ class Shard:
         group = self._groups.get(wish.group_id)
         if group is not None:
             group.check_reading(wish)
-        elif wish.member_id is not None and wish.member_epoch >= 0:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
         found = self._offsets.committed(wish.group_id, wish.partitions, self._topic_id)
         return Decision([Answered(ticket, found)])
 

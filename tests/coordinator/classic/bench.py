@@ -75,6 +75,10 @@ class Bench:
             self.carry_out(verdict)
         return ticket
 
+    def carry_out_records(self, *records: GroupRecord) -> None:
+        """As if somebody had decided so."""
+        self.carry_out(Verdict([], list(records)))
+
     def carry_out(self, verdict: Verdict) -> None:
         if verdict.records and self.append_fails:
             for ticket, _ in verdict.response:

@@ -134,6 +134,20 @@ def test_a_return_has_a_whole_session_and_the_former_one_ends_nothing() -> None:
     assert bench.beat(back.member_id, 1, "machine-0") == ErrorCode.NONE
 
 
+def test_who_returns_before_it_was_ever_answered_waits_like_anybody() -> None:
+    """It was taken for new, and put out after a session in which it could not speak."""
+    bench = Bench()
+    [old] = bench.stable(1)
+    bench.join(instance_id="machine")
+    back = bench.join(instance_id="machine")
+    for _ in range(3):
+        bench.pass_ms(SESSION_MS - 1)
+        assert bench.beat(old.member_id, 1) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert bench.waits(back)
+    bench.join(old.member_id)
+    assert bench.joined(back).generation == 2
+
+
 def test_who_returns_before_it_synced_is_not_waited_for_under_its_old_id() -> None:
     """The old id was never crossed out, so the others had to join again when its time was over."""
     bench = Bench()

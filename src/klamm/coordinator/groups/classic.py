@@ -126,6 +126,8 @@ class ClassicGroup:
         fenced = self._replaced(member, ErrorCode.FENCED_INSTANCE_ID)
         old_id, led = member.member_id, group.leader
         member.update(wish)
+        # Its client says who it is, so there is no need to be impatient while it waits.
+        member.is_new = False
         self._rebalance.forget(old_id)
         if group.state is not State.STABLE or group.chosen_protocol() != group.protocol:
             self._rename(member, member_id)

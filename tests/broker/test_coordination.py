@@ -148,7 +148,9 @@ def test_who_is_not_counted_on_answers_nothing() -> None:
     world.advance(100)
     world.settle_all()
     assert before == NOT_NOW, "it may be another's by now"
-    assert commit(world[0], 8) == NOT_NOW and fetched(world[0]) == [f"error {ErrorCode.COORDINATOR_NOT_AVAILABLE}"]
+    assert commit(world[0], 8, group_id="other") == NOT_NOW
+    assert world[0].partition().log.end_offset == 1, "nor is it written"
+    assert fetched(world[0]) == [f"error {ErrorCode.COORDINATOR_NOT_AVAILABLE}"]
     world.pass_ms(3_000)
     assert joining[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE, "nor does the clock bring an answer"
     groups.counted_on_until_ms = world.now.monotonic_ms + 100

@@ -94,6 +94,15 @@ def test_the_last_record_of_a_key_counts_and_groups_come_first() -> None:
     assert found.count == 2
 
 
+def test_the_order_is_that_of_the_last_records() -> None:
+    log = ToyLog()
+    for name in ("a", "b", "a"):
+        log.append(encoded(GroupRecord(GroupMetadataKey(name), GroupMetadataValue("consumer", 1))))
+    replayed: list[GroupRecord] = []
+    loaded(log, replayed.append)
+    assert [record.key for record in replayed] == [GroupMetadataKey("b"), GroupMetadataKey("a")]
+
+
 def test_an_empty_log_is_loaded_at_once() -> None:
     found, steps = loaded(ToyLog(), pytest.fail)
     assert (found.count, steps) == (0, 1)

@@ -123,3 +123,4 @@ def test_any_history(seed: int) -> None:
             found = {(name, *place): each.offset for place, each in offsets.committed(name, None, nowhere).items()}
             assert found == {each: value[0] for each, value in naive.items() if each[0] == name}
             assert {(name, *place) for place in offsets.places_of(name)} == set(found)
+        assert set(offsets._by_group) == {each[0] for each in naive}, "a group without offsets takes no room"

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 
 from klamm.coordinator.records import (
+    ClassicMemberValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     GroupMetadataKey,
+    GroupMetadataValue,
     GroupRecord,
     OffsetCommitKey,
 )
@@ -44,6 +46,23 @@ def test_a_group_comes_into_being_with_its_first_offset() -> None:
     assert listed(bench) == [ListedGroup(GROUP, "", "Empty", "classic")]
     bench.fail_over()
     assert listed(bench) == [ListedGroup(GROUP, "", "Empty", "classic")]
+
+
+def test_a_group_does_not_come_into_being_by_somebody_it_does_not_know() -> None:
+    bench = Bench()
+    assert bench.code(bench.join("made-up")) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert listed(bench) == []
+
+
+def test_a_group_written_before_there_were_two_timeouts_has_one_for_both() -> None:
+    bench = Bench()
+    member = ClassicMemberValue("m", None, "c", "/h", 0, SESSION_MS, b"r", b"all")
+    value = GroupMetadataValue("consumer", 3, "range", "m", -1, [member])
+    bench.log.append(GroupRecord(GroupMetadataKey(GROUP), value))
+    bench.fail_over()
+    newcomer = bench.join(rebalance_ms=0)
+    bench.pass_ms(1)
+    assert bench.waits(newcomer), "the member has time to join"
 
 
 def test_deleting_a_group_takes_its_offsets_and_leaves_tombstones() -> None:

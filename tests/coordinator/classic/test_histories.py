@@ -13,6 +13,8 @@ from tests.coordinator.classic.bench import Bench
 from tests.coordinator.classic.clients import PARTITIONS, Client, Promises
 
 STEPS = 250
+CALM_ROUNDS = 40
+"""Half a second each: longer than any session and any rebalance, so that nobody is missed after that."""
 
 
 class History:
@@ -72,16 +74,17 @@ class History:
         assert {place: found.offset for place, found in self.bench.offsets().items()} == self.committed
 
     def comes_to_rest(self) -> None:
-        if all(client.is_dead for client in self.clients):
-            self.clients.append(self.client(None))
         calm = 0
-        while calm < 20:
+        while calm < CALM_ROUNDS:
+            if all(client.is_dead for client in self.clients):
+                # Also the last ones may yet hear that they are fenced.
+                self.clients.append(self.client(None))
             for client in self.clients:
                 if not client.is_dead:
                     client.act()
             self.bench.pass_ms(500)
             alive = [client for client in self.clients if not client.is_dead]
-            calm = calm + 1 if all(client.is_in for client in alive) else 0
+            calm = calm + 1 if alive and all(client.is_in for client in alive) else 0
             assert self.bench.passed_ms < 10_000_000, f"it does not come to rest: {self.bench.shard._groups}"
         described = self.bench.described()
         assert described.state == "Stable"

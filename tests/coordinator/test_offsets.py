@@ -77,19 +77,18 @@ def test_deletion_is_of_what_there_is() -> None:
 
 def test_what_a_client_of_long_ago_asked_for_counts_alone() -> None:
     offsets = committed(OffsetToCommit("t", 0, 5), now_ms=1_000, retention_ms=7)
-    assert offsets.expired("g", lambda topic, ms: None, 0, 1_006) == []
-    assert places(offsets.expired("g", lambda topic, ms: None, 0, 1_007)) == {("g", "t", 0)}
+    assert offsets.expired("g", frozenset(), None, 0, 1_006) == []
+    assert places(offsets.expired("g", frozenset(), None, 0, 1_007)) == {("g", "t", 0)}
+    assert offsets.expired("g", frozenset("t"), None, 0, 1_007) == [], "but not while it is read"
 
 
 def test_expiry_is_from_when_the_group_says() -> None:
     offsets = committed(OffsetToCommit("t", 0, 5), OffsetToCommit("read", 0, 5), now_ms=1_000)
-
-    def expires_from(topic: str, committed_ms: int) -> int | None:
-        assert committed_ms == 1_000
-        return None if topic == "read" else committed_ms + 50
-
-    assert offsets.expired("g", expires_from, RETENTION_MS, 1_149) == []
-    assert places(offsets.expired("g", expires_from, RETENTION_MS, 1_150)) == {("g", "t", 0)}
+    read = frozenset({"read"})
+    assert offsets.expired("g", read, 1_050, RETENTION_MS, 1_149) == []
+    assert places(offsets.expired("g", read, 1_050, RETENTION_MS, 1_150)) == {("g", "t", 0)}
+    assert offsets.expired("g", read, 950, RETENTION_MS, 1_099) == [], "what was committed later is as old as that"
+    assert offsets.expired("g", None, 1_050, RETENTION_MS, 9_999) == [], "nobody can tell what is read"
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -109,7 +108,7 @@ def test_any_history(seed: int) -> None:
                 records = offsets.deletion(group, [(topic, partition)])
                 naive.pop(place, None)
             case 3:
-                records = offsets.expired(group, lambda topic, ms: ms if topic != "v" else None, RETENTION_MS, now_ms)
+                records = offsets.expired(group, frozenset("v"), None, RETENTION_MS, now_ms)
                 old = [each for each, (_, ms) in naive.items() if each[0] == group and now_ms - ms >= RETENTION_MS]
                 for each in old:
                     if each[1] != "v":

@@ -30,7 +30,7 @@ class Offsets:
         """What to write, and what to tell of each."""
         records, codes = [], []
         for each in offsets:
-            if len(each.metadata) > longest_metadata:
+            if _java_length(each.metadata) > longest_metadata:
                 codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 continue
             value = OffsetCommitValue(
@@ -127,6 +127,11 @@ class Offsets:
             known.pop(place, None)
             if not known:
                 del self._by_group[key.group]
+
+
+def _java_length(text: str) -> int:
+    """UTF-16 code units, which is what Kafka's limit counts."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _tombstone(group_id: str, place: Place) -> GroupRecord:

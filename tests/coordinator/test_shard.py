@@ -162,7 +162,8 @@ def test_a_great_many_expire_little_by_little() -> None:
     before = len(bench.log)
     bench.pass_ms(HOUR_MS)
     assert 1_000 <= len(bench.log) - before <= 1_001
-    bench.pass_ms(10)
+    for _ in range(10):
+        bench.pass_ms(20)
     assert listed(bench) == []
 
 
@@ -217,5 +218,6 @@ def test_a_timer_of_a_group_that_is_gone_rings_in_vain() -> None:
     bench = Bench()
     bench.join(must_know_its_id=True)
     del bench.shard._groups[GROUP]
+    before = len(bench.log)
     bench.pass_ms(SESSION_MS)
-    assert bench.log == []
+    assert len(bench.log) == before

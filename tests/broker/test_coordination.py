@@ -283,3 +283,30 @@ def test_a_coordinator_whose_topic_is_deleted_is_none() -> None:
     world.follow_all()
     assert joining[0].error_code == ErrorCode.NOT_COORDINATOR
     assert commit(world[0], 7) == NOT_HERE
+
+
+def test_nobodys_session_ends_while_nobody_is_heard() -> None:
+    """The controller is away for longer than their sessions: they could not be heard, and are not given up for that."""
+    world = GroupsWorld()
+    joining = joined(world[0])
+    world.settle_all()
+    world.pass_ms(3_000)
+    synced(world[0], joining[0])
+    world.settle_all()
+    groups = world[0].broker.coordination
+    groups.counted_on_until_ms = world.now.monotonic_ms
+    world.pass_ms(60_000)
+    groups.counted_on_until_ms = world.now.monotonic_ms + 60_000
+    world.pass_ms(200)
+    assert beaten(world[0], joining[0]) == NONE
+    world.pass_ms(10_000)
+    assert beaten(world[0], joining[0]) == [ErrorCode.UNKNOWN_MEMBER_ID], "from then on its session runs again"
+
+
+@pytest.mark.parametrize("name", ["", "a", "readers", "ä€\U0001f600", "x" * 40_000, "\ud800"])
+def test_a_name_is_hashed_as_java_does_however_long(name: str) -> None:
+    naive = 0
+    raw = name.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(raw[::2], raw[1::2], strict=True):
+        naive = (31 * naive + (high << 8 | low)) % 2**32
+    assert _java_hash(name) == naive

@@ -47,6 +47,16 @@ def test_it_is_fenced_until_its_image_holds_its_own_registration() -> None:
     assert world.next_offset == before, "a heartbeat that changes nothing writes nothing"
 
 
+def test_who_was_given_up_is_counted_on_again_once_it_knows_that() -> None:
+    """Else it would go on as the leader of what others lead by now, with everybody's blessing."""
+    world = World()
+    epoch = world.broker(0).epoch
+    assert world.beat(0, epoch, want_fence=True).is_fenced
+    fenced_at = world.next_offset - 1
+    assert world.beat(0, fenced_at - 1) == HeartbeatReply(is_caught_up=False, is_fenced=True)
+    assert world.beat(0, fenced_at) == HeartbeatReply(is_caught_up=True, is_fenced=False)
+
+
 def test_what_an_earlier_life_says_is_not_heard() -> None:
     world = World()
     old = world.broker(0).epoch

@@ -1,4 +1,7 @@
-"""One system's turn: a broker on an empty directory, and one part of what is measured about groups.
+"""One system's turn: a broker on an empty directory, and one part of what is measured about groups, step by step.
+
+A turn is a generator that yields after every rebalance and every stretch of load. Whoever leads two systems' turns in
+alternate steps measures both in the same seconds, which matters where others use the machine too.
 
 `classic` and `newer`: one group of 10, 50, 100 and 500 members, each with two partitions. All join at once; then one
 more joins and one leaves again, a few times; then everybody sends heartbeats as fast as the answers come, and commits.
@@ -8,7 +11,7 @@ Before anything counts, a group of twenty goes through the same, because a JVM c
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
@@ -26,6 +29,9 @@ from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 METADATA, METADATA_VERSION = 3, 12
 PARTS = ("classic", "newer", "many-classic", "many-newer")
 SETTLE_SECONDS = 1.0
+ALL_JOIN_TIMES = 3
+
+Steps = Generator[None, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class Plan:
     warm_rebalances: int
 
 
-FULL = Plan("full", (10, 50, 100, 500), 1000, lambda count: max(3, 200 // count), 1.5, 1000, 20)
+FULL = Plan("full", (10, 50, 100, 500), 1000, lambda count: max(5, 100 // count), 1.0, 1000, 20)
 QUICK = Plan("quick", (10, 50), 100, lambda count: 2, 0.3, 100, 2)
 
 
@@ -57,10 +63,10 @@ class Spent:
 class Turn:
     """A started broker and the members at it."""
 
-    def __init__(self, node: Node, lines: Lines, protocol: str) -> None:
+    def __init__(self, node: Node, lines: Lines, protocol: str, figures: Figures) -> None:
         self.node = node
         self.lines = lines
-        self.figures: Figures = {}
+        self.figures = figures
         self._member = PROTOCOLS[protocol]
         self._asking = lines.open()
 
@@ -111,63 +117,59 @@ class Turn:
         return bytes(answer.topics[0].topic_id)
 
 
-def measured(system: System, directory: Path, part: str, plan: Plan) -> Figures:
+def steps(system: System, directory: Path, part: str, plan: Plan, figures: Figures) -> Steps:
+    """Everything of this part; `figures` is filled on the way."""
     protocol = part.removeprefix("many-")
     with system.prepare(directory) as node:
         started(node, "first")
         with Lines(node.port) as lines:
             wait_for_coordinators(lines, [f"group-{index}" for index in range(500)], "first", node.port)
-            turn = Turn(node, lines, protocol)
-            _warm_up(turn, plan)
+            turn = Turn(node, lines, protocol, figures)
+            yield from _warm_up(turn, plan)
             if part == protocol:
                 for count in plan.counts:
-                    _one_group(turn, count, plan)
-            else:
-                members, committers = _many_groups(turn, plan)
-        if part != protocol:
-            _restart(turn, members, committers)
-    return turn.figures
+                    yield from _one_group(turn, count, plan)
+                return
+            members, committers = yield from _many_groups(turn, plan)
+        _restart(turn, members, committers)
 
 
-def _warm_up(turn: Turn, plan: Plan) -> None:
+def _warm_up(turn: Turn, plan: Plan) -> Steps:
     topic = turn.create_topic(42)
     group = turn.group(topic, 42)
     members = turn.members(group, 20)
     turn.rebalanced(group, members)
-    _come_and_go(turn, group, members, plan.warm_rebalances)
-    _beats(turn, members, plan.steady_seconds)
-    _commits(turn, [Committer(group, member) for member in members], plan.steady_seconds)
+    yield
+    yield from _come_and_go(turn, group, members, plan.warm_rebalances)
+    yield from _beats(turn, members, plan.steady_seconds)
+    yield from _commits(turn, [Committer(group, member) for member in members], plan.steady_seconds)
     turn.disband(members)
 
 
-def _one_group(turn: Turn, count: int, plan: Plan) -> None:
+def _one_group(turn: Turn, count: int, plan: Plan) -> Steps:
     topic = turn.create_topic(2 * (count + 1))
-    times = plan.rebalances(count)
-    before = turn.resident_mib()
-    joins = []
-    for _ in range(max(1, times // 2)):
+    joins: list[Spent] = []
+    while True:
         group = turn.group(topic, 2 * (count + 1))
         members = turn.members(group, count)
         joins.append(turn.rebalanced(group, members))
-        if len(joins) < max(1, times // 2):
-            turn.disband(members)
+        yield
+        if len(joins) == ALL_JOIN_TIMES:
+            break
+        turn.disband(members)
     _note(turn, f"{count}.all_join", joins)
-    turn.figures[f"{count}.generations"] = group.newest
-    enters, leaves = _come_and_go(turn, group, members, times)
+    enters, leaves = yield from _come_and_go(turn, group, members, plan.rebalances(count))
     _note(turn, f"{count}.one_joins", enters)
     _note(turn, f"{count}.one_leaves", leaves)
     turn.figures[f"{count}.resident_mib"] = turn.resident_mib()
-    turn.figures[f"{count}.grown_mib"] = turn.resident_mib() - before
-    spent, beats = _beats(turn, members, plan.steady_seconds)
-    _note_steady(turn, f"{count}.heartbeat", spent, beats)
+    _note_steady(turn, f"{count}.heartbeat", (yield from _beats(turn, members, plan.steady_seconds)))
     committers = [Committer(group, member, place) for place, member in enumerate(members)]
-    spent, commits = _commits(turn, committers, plan.steady_seconds)
-    _note_steady(turn, f"{count}.commit", spent, commits)
+    _note_steady(turn, f"{count}.commit", (yield from _commits(turn, committers, plan.steady_seconds)))
     turn.lines.hold([(each.line, each.verifying()) for each in committers])
     turn.disband(members)
 
 
-def _many_groups(turn: Turn, plan: Plan) -> tuple[list[Member], list[Committer]]:
+def _many_groups(turn: Turn, plan: Plan) -> Generator[None, None, tuple[list[Member], list[Committer]]]:
     topic = turn.create_topic(1)
     pattern = turn.group(topic, 1)
     groups = [Group(f"one-of-many-{index}", topic, pattern.topic_id, 1) for index in range(plan.groups)]
@@ -180,20 +182,20 @@ def _many_groups(turn: Turn, plan: Plan) -> tuple[list[Member], list[Committer]]
     if not all(group.is_settled for group in groups):
         raise WrongAnswerError("not every group is settled")
     _note(turn, "groups.all_join", [spent])
-    time.sleep(SETTLE_SECONDS)
+    yield
     turn.figures["groups.kib_each"] = (turn.resident_mib() - before) * 1024 / plan.groups
     committers = [Committer(group, member) for group, member in zip(groups, members, strict=True)]
     _note(turn, "groups.all_commit", [turn.spent([(each.line, each.committing_alone(1)) for each in committers])])
-    spent, beats = _beats(turn, members, plan.steady_seconds)
-    _note_steady(turn, "groups.heartbeat", spent, beats)
-    spent, commits = _commits(turn, committers, plan.steady_seconds)
-    _note_steady(turn, "groups.commit", spent, commits)
+    yield
+    _note_steady(turn, "groups.heartbeat", (yield from _beats(turn, members, plan.steady_seconds)))
+    _note_steady(turn, "groups.commit", (yield from _commits(turn, committers, plan.steady_seconds)))
     alone = committers[0]
     alone.latencies_ms.clear()
     turn.spent([(alone.line, alone.committing_alone(plan.alone))])
     hundredths = quantiles(alone.latencies_ms, n=100)
     turn.figures["alone.p50_ms"], turn.figures["alone.p99_ms"] = hundredths[49], hundredths[98]
     turn.figures["groups.resident_mib"] = turn.resident_mib()
+    yield
     wait_until_served(turn.lines, committers)
     return members, committers
 
@@ -212,24 +214,32 @@ def _restart(turn: Turn, members: list[Member], committers: list[Committer]) -> 
     turn.figures["restart.after_ack_seconds"] = time.perf_counter() - begin
 
 
-def _come_and_go(turn: Turn, group: Group, members: list[Member], times: int) -> tuple[list[Spent], list[Spent]]:
+def _come_and_go(
+    turn: Turn, group: Group, members: list[Member], times: int
+) -> Generator[None, None, tuple[list[Spent], list[Spent]]]:
     enters, leaves = [], []
     for _ in range(times):
         (one,) = turn.members(group, 1)
         enters.append(turn.rebalanced(group, [*members, one]))
+        yield
         leaves.append(turn.rebalanced(group, members, leaver=one))
         turn.lines.close(one.line)
+        yield
     return enters, leaves
 
 
-def _beats(turn: Turn, members: list[Member], seconds: float) -> tuple[Spent, int]:
+def _beats(turn: Turn, members: list[Member], seconds: float) -> Generator[None, None, tuple[Spent, int]]:
     until = Deadline(seconds)
-    return turn.spent([(member.line, member.beating(until)) for member in members]), until.count
+    spent = turn.spent([(member.line, member.beating(until)) for member in members])
+    yield
+    return spent, until.count
 
 
-def _commits(turn: Turn, committers: list[Committer], seconds: float) -> tuple[Spent, int]:
+def _commits(turn: Turn, committers: list[Committer], seconds: float) -> Generator[None, None, tuple[Spent, int]]:
     until = Deadline(seconds)
-    return turn.spent([(each.line, each.committing(until)) for each in committers]), until.count
+    spent = turn.spent([(each.line, each.committing(until)) for each in committers])
+    yield
+    return spent, until.count
 
 
 def _note(turn: Turn, name: str, spent: list[Spent]) -> None:
@@ -238,7 +248,8 @@ def _note(turn: Turn, name: str, spent: list[Spent]) -> None:
     turn.figures[f"{name}.client_cpu"] = sum(each.client_cpu for each in spent) / len(spent)
 
 
-def _note_steady(turn: Turn, name: str, spent: Spent, count: int) -> None:
+def _note_steady(turn: Turn, name: str, load: tuple[Spent, int]) -> None:
+    spent, count = load
     turn.figures[f"{name}.per_second"] = count / spent.seconds
     turn.figures[f"{name}.cpu_per_1000"] = spent.broker_cpu / count * 1000
     turn.figures[f"{name}.client_cpu_per_1000"] = spent.client_cpu / count * 1000

@@ -1,7 +1,8 @@
-"""Rounds of groups: each part on both systems one after the other, and the other way round in the next round.
+"""Rounds of groups: in each part both brokers are there, and are measured in alternate steps of a second or less.
 
-A turn is short (one broker, one part), so that the two systems' turns lie close together on a machine that others use
-too. Every turn is a line of results; `--resume` goes on with the turns that the last run is missing.
+While one is measured the other one is idle, so what others do on the machine meets both alike; the next round begins
+with the other one. A part of a round is a line of results for each system; `--resume` goes on with the parts that the
+last run is missing.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 
 from bench import process, report, store
 from bench.group_lines import WrongAnswerError
-from bench.group_round import Plan, measured
+from bench.group_round import Plan, Steps, steps
 from bench.run import QUIET_SECONDS
 from bench.start import StartError
 from bench.systems import Kafka, Klamm
@@ -73,12 +74,12 @@ def run(wish: Wish, tell: Callable[[str], None], finished: Callable[[GroupRun], 
         current = GroupRun(header)
     for number in range(1, wish.rounds + 1):
         for part in wish.parts:
-            for system in wish.systems if number % 2 == 0 else reversed(wish.systems):
-                if (number, part, system.name) not in current.turns:
-                    store.append(wish.path, _turn(number, part, system, current, wish, tell))
-                    current = last_run(wish.path)
-                    assert current is not None
-                    finished(current)
+            if any((number, part, system.name) not in current.turns for system in wish.systems):
+                for line in _part(number, part, current, wish, tell):
+                    store.append(wish.path, line)
+                current = last_run(wish.path)
+                assert current is not None
+                finished(current)
     return current
 
 
@@ -98,22 +99,44 @@ def last_run(path: Path) -> GroupRun | None:
     return found
 
 
-def _turn(
-    number: int, part: str, system: Klamm | Kafka, current: GroupRun, wish: Wish, tell: Callable[[str], None]
-) -> dict[str, Any]:
+def _part(number: int, part: str, current: GroupRun, wish: Wish, tell: Callable[[str], None]) -> list[dict[str, Any]]:
     busy = process.busy_share(QUIET_SECONDS)
     warning = f", though others use {busy:.0%} of the cores" if busy > report.BUSY else ""
-    tell(f"round {number}, {part}: {system.name}{warning}")
-    failure, figures = "", {}
+    tell(f"round {number}: {part}{warning}")
+    figures: dict[str, store.Figures] = {system.name: {} for system in wish.systems}
+    turns = {
+        system.name: steps(system, wish.scratch / system.name, part, wish.plan, figures[system.name])
+        for system in (wish.systems if number % 2 == 0 else reversed(wish.systems))
+    }
+    failures = _alternate(turns)
+    for name, failure in failures.items():
+        tell(f"[red]{name}: {failure}[/red]")
+    return [
+        {
+            "kind": "turn", "run": current.header["run"], "round": number, "part": part, "system": name,
+            "busy": round(busy, 3), "figures": figures[name], "failure": failures.get(name, ""),
+        }
+        for name in figures
+    ]  # fmt: skip
+
+
+def _alternate(turns: dict[str, Steps]) -> dict[str, str]:
+    """A step of each in turn, until all are done; what went wrong, by name."""
+    failures = {}
     try:
-        figures = measured(system, wish.scratch / "data", part, wish.plan)
-    except (WrongAnswerError, StartError, OSError) as problem:
-        failure = f"{type(problem).__name__}: {problem}"
-        tell(f"[red]{failure}[/red]")
-    return {
-        "kind": "turn", "run": current.header["run"], "round": number, "part": part, "system": system.name,
-        "busy": round(busy, 3), "figures": figures, "failure": failure,
-    }  # fmt: skip
+        while turns:
+            for name in list(turns):
+                try:
+                    next(turns[name])
+                except StopIteration:
+                    del turns[name]
+                except (WrongAnswerError, StartError, OSError) as problem:
+                    failures[name] = f"{type(problem).__name__}: {problem}"
+                    del turns[name]
+    finally:
+        for steps_left in turns.values():
+            steps_left.close()
+    return failures
 
 
 def _header(wish: Wish) -> dict[str, Any]:

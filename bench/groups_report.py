@@ -1,7 +1,7 @@
 """What groups cost, as a page: curves over the number of members, steady load, a thousand groups.
 
 Medians over the rounds; a ratio is taken within a round and shown with its lowest and highest. Clock times on a machine
-that others use say little, and nothing across two systems' turns that lie minutes apart; processor time says more.
+that others use say little by themselves; processor time says more.
 """
 
 from statistics import median
@@ -57,7 +57,8 @@ def sections(run: GroupRun) -> list[tuple[str, list[list[str]]]]:
             (f"A thousand groups of one member, {words}",
              [_row(run, f"many-{part}", name, *wording) for name, wording in MANY.items()])
         )  # fmt: skip
-    return [(title, [row for row in rows if row[2] != "–" or row[3] != "–"]) for title, rows in found]
+    filled = [(title, [row for row in rows if row[2] != "–" or row[3] != "–"]) for title, rows in found]
+    return [(title, rows) for title, rows in filled if rows]
 
 
 def markdown(run: GroupRun) -> str:
@@ -80,9 +81,8 @@ def markdown(run: GroupRun) -> str:
             "",
         ]
     for title, rows in sections(run):
-        if rows:
-            lines += [f"## {title}", "", "| " + " | ".join(HEADINGS) + " |", "|---|---|--:|--:|--:|--:|--:|"]
-            lines += ["| " + " | ".join(row) + " |" for row in rows] + [""]
+        lines += [f"## {title}", "", "| " + " | ".join(HEADINGS) + " |", "|---|---|--:|--:|--:|--:|--:|"]
+        lines += ["| " + " | ".join(row) + " |" for row in rows] + [""]
     lines += [f"Failed: {failure}" for failure in run.failures]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -9,7 +9,19 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import cluster_round, cluster_run, group_round, groups, groups_report, partitions, plot, report, run, store
+from bench import (
+    cluster_round,
+    cluster_run,
+    group_round,
+    groups,
+    groups_plot,
+    groups_report,
+    partitions,
+    plot,
+    report,
+    run,
+    store,
+)
 from bench.one_round import FULL, QUICK
 from bench.start import StartError
 from bench.systems import NotAvailableError
@@ -110,11 +122,17 @@ def _groups(arguments: argparse.Namespace, console: Console) -> int:
     finished = groups.run(
         wish,
         lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False),
-        lambda current: (wish.results / "groups.md").write_text(groups_report.markdown(current)),
+        lambda current: _write_groups(current, wish.results),
     )
+    _write_groups(finished, wish.results)
     for table in groups_report.tables(finished):
         console.print(table)
     return 1 if finished.failures else 0
+
+
+def _write_groups(current: groups.GroupRun, results: Path) -> None:
+    (results / "groups.md").write_text(groups_report.markdown(current))
+    groups_plot.draw(current, results / "groups.png")
 
 
 def _parser() -> argparse.ArgumentParser:

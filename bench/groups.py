@@ -39,6 +39,11 @@ class GroupRun:
         found = {key[0]: figures for key, figures in self.turns.items() if key[1:] == (part, system)}
         return {number: figures[name] for number, figures in sorted(found.items()) if name in figures}
 
+    def counts(self, part: str) -> list[int]:
+        """How many members the groups of a curve had."""
+        names = {name for key, figures in self.turns.items() if key[1] == part for name in figures}
+        return sorted({int(name.partition(".")[0]) for name in names})
+
     def rounds(self) -> int:
         return len({number for number, _, _ in self.turns})
 

@@ -37,8 +37,7 @@ MANY = {
 def sections(run: GroupRun) -> list[tuple[str, list[list[str]]]]:
     found = []
     for part, words in PARTS.items():
-        counts = sorted({int(name.partition(".")[0]) for key, figures in run.turns.items() if key[1] == part
-                         for name in figures})  # fmt: skip
+        counts = run.counts(part)
         rows = [row for event, what in EVENTS.items() for row in _curve(run, part, event, what, counts)]
         for count in counts:
             rows.append(_row(run, part, f"{count}.resident_mib", f"memory of the broker, {count} members", "MiB"))

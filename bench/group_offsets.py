@@ -36,6 +36,7 @@ NOT_YET = {14, 15, 16}
 RETRY_SECONDS = 0.005
 GIVE_UP_SECONDS = 120.0
 LINES = 20
+"""So many connections ask for all groups after a restart."""
 _MARK = 0x1122334455667788
 
 
@@ -130,9 +131,8 @@ def not_served(lines: Lines, at: list[Line], groups: dict[str, tuple[str, int, i
     return left
 
 
-def wait_until_served(lines: Lines, committers: list[Committer]) -> None:
-    """All groups answer with the offsets they acknowledged."""
-    at = [lines.open() for _ in range(LINES)]
+def wait_until_served(lines: Lines, at: list[Line], committers: list[Committer]) -> None:
+    """All groups answer, on these few connections, with the offsets they acknowledged."""
     wanted = {each.group.name: (each.group.topic, each.partition, each.committed) for each in committers}
     deadline = time.monotonic() + GIVE_UP_SECONDS
     while wanted:

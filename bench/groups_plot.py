@@ -34,7 +34,7 @@ def draw(run: GroupRun, path: Path) -> None:
     handles, labels = grid.flat[0].get_legend_handles_labels()
     picture.legend(handles, labels, loc="upper right", ncols=len(labels), frameon=False, fontsize=11)
     facts = run.header["machine"]
-    title = f"One group of many members ({facts['cpus']} cores, Python {facts['python']}, Kafka {facts['kafka']})"
+    title = f"One group of many members, Kafka {facts['kafka']}"
     picture.suptitle(title, x=0.01, ha="left", fontsize=13)
     picture.tight_layout(rect=(0, 0, 1, 0.98))
     picture.savefig(path, dpi=100)

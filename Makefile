@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions proof proof-losses proof-failover proof-rolling \
+.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions bench-groups proof proof-losses proof-failover proof-rolling \
 	proof-calm proof-start proof-wiped sim chaos crash fuzz clean
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make check             ruff, mypy, the shape of the tree"
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
 	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
+	@echo "make bench-groups      one group of 10 to 500 members and a thousand groups, beside Apache Kafka"
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
 	@echo "make proof             a cluster under failures: losses, failover, rolling restarts, calm, start, lost disks (an hour)"
 	@echo "make sim SEEDS=1000    whole clusters in a simulator, FIRST=0 the first seed, every promise checked"
@@ -72,6 +73,9 @@ bench-cluster: install compiled jars
 
 bench-partitions: install compiled
 	$(BIN)/python -m bench partitions
+
+bench-groups: install compiled jars
+	$(BIN)/python -m bench groups --rounds 5
 
 proof: proof-losses proof-failover proof-rolling proof-calm proof-start proof-wiped
 

@@ -1,4 +1,4 @@
-"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… report`."""
+"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… groups`, `… report`."""
 
 import argparse
 import signal
@@ -9,7 +9,19 @@ from types import FrameType
 
 from rich.console import Console
 
-from bench import cluster_round, cluster_run, partitions, plot, report, run, store
+from bench import (
+    cluster_round,
+    cluster_run,
+    group_round,
+    groups,
+    groups_plot,
+    groups_report,
+    partitions,
+    plot,
+    report,
+    run,
+    store,
+)
 from bench.one_round import FULL, QUICK
 from bench.start import StartError
 from bench.systems import NotAvailableError
@@ -96,6 +108,33 @@ def _partitions(arguments: argparse.Namespace, console: Console) -> int:
     return partitions.run(wish, console)
 
 
+def _groups(arguments: argparse.Namespace, console: Console) -> int:
+    partial = arguments.quick or arguments.set or len(arguments.parts) < len(group_round.PARTS)
+    wish = groups.Wish(
+        plan=group_round.QUICK if arguments.quick else group_round.FULL,
+        rounds=arguments.rounds,
+        parts=tuple(arguments.parts),
+        settings=tuple(arguments.set),
+        resume=arguments.resume,
+        scratch=arguments.scratch,
+        results=arguments.results or (run.SCRATCH_RESULTS if partial else run.RESULTS),
+    )
+    finished = groups.run(
+        wish,
+        lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False),
+        lambda current: _write_groups(current, wish.results),
+    )
+    _write_groups(finished, wish.results)
+    for table in groups_report.tables(finished):
+        console.print(table)
+    return 1 if finished.failures else 0
+
+
+def _write_groups(current: groups.GroupRun, results: Path) -> None:
+    (results / "groups.md").write_text(groups_report.markdown(current))
+    groups_plot.draw(current, results / "groups.png")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -125,9 +164,16 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--produces", type=int, default=10_000, help="measured requests, one a partition at least")
     many.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the system")
     many.set_defaults(command=_partitions)
-    for command in (rounds, trio, again, many):
+    crowd = commands.add_parser("groups", help="one group of 10 to 500 members, and a thousand groups")
+    crowd.add_argument("--rounds", type=int, default=5)
+    crowd.add_argument("--parts", nargs="+", choices=list(group_round.PARTS), default=list(group_round.PARTS))
+    crowd.add_argument("--quick", action="store_true", help="small groups, short loads: does it work?")
+    crowd.add_argument("--resume", action="store_true", help="go on with the last run's missing turns")
+    crowd.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Klamm's broker")
+    crowd.set_defaults(command=_groups)
+    for command in (rounds, trio, again, many, crowd):
         command.add_argument("--results", type=Path, help="where tables, plots and lines of JSON go")
-    for command in (rounds, trio, many):
+    for command in (rounds, trio, many, crowd):
         command.add_argument("--scratch", type=Path, default=run.SCRATCH, help="data directories: the disk to measure")
     return parser
 

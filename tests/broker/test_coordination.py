@@ -300,6 +300,7 @@ def test_nobodys_session_ends_while_nobody_is_heard() -> None:
     world.pass_ms(200)
     assert beaten(world[0], joining[0]) == NONE
     world.pass_ms(10_000)
+    world.settle_all()
     assert beaten(world[0], joining[0]) == [ErrorCode.UNKNOWN_MEMBER_ID], "from then on its session runs again"
 
 

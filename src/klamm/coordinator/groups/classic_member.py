@@ -15,6 +15,7 @@ class ClassicMember:
         "is_new",
         "joining",
         "member_id",
+        "names",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
@@ -38,8 +39,7 @@ class ClassicMember:
         self.client_host = client_host
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.protocols = tuple(protocols)
-        """In its order of preference."""
+        self._knows(protocols)
         self.assignment = assignment
         self.joining: Ticket | None = None
         """Who waits for the others to join."""
@@ -78,9 +78,14 @@ class ClassicMember:
         )
 
     def update(self, wish: JoinWish) -> None:
-        self.protocols = tuple(wish.protocols)
+        self._knows(wish.protocols)
         self.session_timeout_ms = wish.session_timeout_ms
         self.rebalance_timeout_ms = wish.rebalance_timeout_ms
+
+    def _knows(self, protocols: Sequence[tuple[str, bytes]]) -> None:
+        self.protocols = tuple(protocols)
+        """In its order of preference."""
+        self.names = frozenset(name for name, _ in protocols)
 
     @property
     def is_static(self) -> bool:
@@ -90,7 +95,7 @@ class ClassicMember:
         """What it says about itself for this protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
-    def prefers(self, candidates: set[str]) -> str:
+    def prefers(self, candidates: frozenset[str]) -> str:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def as_joined(self, protocol: str | None) -> JoinedMember:

@@ -160,3 +160,11 @@ def test_static_member_that_goes_back_downgrades_and_keeps_its_target() -> None:
     assert back.group_instance_id == "i"
     assert read_assignment(back.assignment).partitions == {"a": {0, 1, 2, 3}}
     assert set(by_id) == {"other", back.member_id}
+
+
+def test_a_group_without_a_generation_gives_its_first_member_an_epoch_to_go_on_with() -> None:
+    """Epoch 0 would be the wish to join, and a heartbeat with it is refused."""
+    bench = Bench({"a": 4}, GroupSettings(assignment_interval_ms=10_000))
+    verdict = upgraded(bench, replace(classic_group(classic_member("old")), generation=0))
+    [(_, reply)] = verdict.response
+    assert isinstance(reply, HeartbeatReply) and reply.member_epoch > 0

@@ -30,6 +30,15 @@ def home(tmp_path: Path) -> Iterator[Path]:
         cluster.kill(node.node_id for node in cluster.record().nodes)
 
 
+def in_the_foreground(command: list[str]) -> subprocess.Popen[str]:
+    """Where Ctrl-C is heard, also if whoever runs the tests was told not to hear it (a job in the background)."""
+    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, heard)
+
+
 def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path) -> None:
     at = ("--dir", str(home))
     up = klamm("up", "--brokers", "1", "--port", "0", "--detach", "--json", *at)
@@ -75,7 +84,7 @@ def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None
 
 def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
     command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
-    foreground = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    foreground = in_the_foreground(command)
     assert foreground.stdout is not None
     assert foreground.stdout.readline().startswith("bootstrap servers: 127.0.0.1:")
     foreground.send_signal(signal.SIGINT)
@@ -87,7 +96,7 @@ def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
 
 def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -> None:
     command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
-    foreground = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    foreground = in_the_foreground(command)
     assert foreground.stdout is not None
     foreground.stdout.readline()
     klamm("down", "--dir", str(home))
@@ -109,7 +118,7 @@ def stuck(home: Path) -> Path:
 def test_interrupted_while_it_starts_nothing_is_left_running(stuck: Path) -> None:
     cluster = LocalCluster(stuck)
     command = [sys.executable, "-m", "klamm", "up", "--dir", str(stuck)]
-    starting = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    starting = in_the_foreground(command)
     wait_until(lambda: cluster.states()[0].state == "running", "a node was started")
     starting.send_signal(signal.SIGTERM)
     out, said = starting.communicate(timeout=LONG_SECONDS)
@@ -201,7 +210,7 @@ def test_who_waits_for_somebody_elses_start_and_gives_up_stops_nothing(home: Pat
     assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0
     command = [sys.executable, "-m", "klamm", "up", "--dir", str(home)]
     with locked(home):
-        second = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        second = in_the_foreground(command)
         wait_until(lambda: _waits_for_a_lock(second.pid), "it waits")
         second.send_signal(signal.SIGINT)
         _, said = second.communicate(timeout=LONG_SECONDS)

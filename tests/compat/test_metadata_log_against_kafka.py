@@ -97,7 +97,7 @@ def test_kafka_reads_our_metadata_log(tools: JavaTools, tmp_path: Path) -> None:
     dumped = [json.loads(line.partition("payload: ")[2]) for line in out.splitlines() if "payload: {" in line]
     kinds = [record["type"] for record in dumped]
     assert kinds == [
-        *["FEATURE_LEVEL_RECORD", "FEATURE_LEVEL_RECORD"],
+        *["FEATURE_LEVEL_RECORD"] * 3,
         "REGISTER_BROKER_RECORD",
         "BROKER_REGISTRATION_CHANGE_RECORD",
         *["TOPIC_RECORD", "CONFIG_RECORD", "PARTITION_RECORD", "PARTITION_RECORD"],

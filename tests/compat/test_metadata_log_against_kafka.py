@@ -112,8 +112,9 @@ def test_kafka_reads_our_metadata_log(tools: JavaTools, tmp_path: Path) -> None:
     ]
     assert dumped[0]["data"] == {"name": "metadata.version", "featureLevel": 30}
     assert dumped[1]["data"] == {"name": "eligible.leader.replicas.version", "featureLevel": 1}
-    assert dumped[4]["data"] == {"name": "invoice", "topicId": topic_id}
-    assert dumped[7]["data"] == {
+    assert dumped[2]["data"] == {"name": "group.version", "featureLevel": 1}
+    assert dumped[5]["data"] == {"name": "invoice", "topicId": topic_id}
+    assert dumped[8]["data"] == {
         "partitionId": 1,
         "topicId": topic_id,
         "replicas": [0],

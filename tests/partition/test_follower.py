@@ -142,6 +142,37 @@ def test_producers_are_still_known_when_the_leader_has_deleted_all_that_they_wro
     assert log.producers.get(7) is not None
 
 
+def test_also_if_that_is_the_first_it_hears_of_the_leader_after_it_was_cut() -> None:
+    """Its own watermark is older than all of that, but what it kept ends with the leader's epoch where the leader has
+    it."""
+    replica = Replica()
+    replica.follows()
+    builder = BatchBuilder(base_offset=0, leader_epoch=0, producer_id=7, producer_epoch=0, base_sequence=0)
+    builder.append(None, b"a", BEGINNING.wall_ms)
+    replica.partition.follow(builder.build(), 0, 0, BEGINNING)
+    replica.gets(b"never committed", watermark=0)
+    replica.follows(epoch=1, partition_epoch=1)
+    replica.partition.diverged(0, 1)
+    replica.settle()
+    assert (replica.high_watermark, replica.partition.log.end_offset) == (0, 1)
+    replica.partition.follow(b"", 1, 1, BEGINNING)
+    replica.settle()
+    log = replica.partition.log
+    assert (log.start_offset, log.end_offset) == (1, 1)
+    assert log.producers.get(7) is not None
+
+
+def test_but_what_another_leader_agreed_on_says_nothing_of_the_next() -> None:
+    replica = Replica()
+    replica.follows()
+    replica.gets(b"a", b"b", watermark=0)
+    replica.gets(watermark=0)
+    replica.follows(epoch=1, partition_epoch=1)
+    replica.partition.follow(b"", 2, 2, BEGINNING)
+    replica.settle()
+    assert replica.partition.log.segments.first_offset == 2, "it started over"
+
+
 def test_damaged_records_are_not_appended() -> None:
     replica = Replica()
     replica.follows()

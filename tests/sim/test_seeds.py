@@ -25,6 +25,7 @@ PINNED = {
     1327: "a producer that begins anew may be overtaken by what it had under way before",
     700286: "an earlier topic of the same name, of which a checkpoint still told, was taken for damage",
     1852: "a leader waited for metadata that a deposed controller had promised, and its in-sync replicas froze",
+    904255: "a follower that was cut, and heard next that all is deleted, forgot its producers",
     802020: "a follower that had lost its tail told a consumer that its history was another",
     801897: "a voter acknowledged and then lost its disk: under the new one it is no voter, so what it had counts",
     1631: "a follower forgot its producers when the leader deleted all that they had written",

@@ -48,6 +48,7 @@ class Grown(Protocol):
 
 class Partition:
     __slots__ = (
+        "_agreed_end",
         "_commits_alone",
         "_grown",
         "_grown_noted",
@@ -131,6 +132,8 @@ class Partition:
         self.start_is_watched = False
         """Whether somebody waits until records are gone from every replica."""
         self._leaders_watermark: Offset = NO_OFFSET
+        self._agreed_end: Offset = 0
+        """Below this, what we have is what the present leader has, or had."""
         self._settled_watermark: Offset = -1
         self._settled_start: Offset = -1
         self._news_for_readers = False
@@ -159,6 +162,7 @@ class Partition:
                 self.terms_ended += 1
             if self.leading is not None or is_new_epoch:
                 self._leaders_watermark = self.high_watermark
+                self._agreed_end = 0
             self.leading = None
         else:
             if self.leading is None or is_new_epoch:
@@ -387,17 +391,23 @@ class Partition:
         """What the leader sent for the offset where this log ends."""
         assert self.leader != self.me
         log = self.log
-        if log.start_offset < log.end_offset <= leaders_start and self.high_watermark < log.end_offset:
+        if leaders_start < log.end_offset:
+            # It has our last record, or would have said that we part.
+            self._agreed_end = log.end_offset
+        elif log.start_offset < log.end_offset and max(self.high_watermark, self._agreed_end) < log.end_offset:
             # The leader has nothing of what we have, and cannot tell us whether it ever had the same. It must not come
-            # back when a crash makes us forget where we begin. (What is committed it had; then we still know of its
-            # producers.)
+            # back when a crash makes us forget where we begin. (What is committed, or agreed on, it had; then we still
+            # know of its producers.)
             self.start_over_at(log.end_offset)
+        agrees = self._agreed_end == log.end_offset
         if len(records):
             try:
                 log.append_as_follower(memoryview(records), now)
             except DiskFailed as error:
                 self._disk_failed(error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if agrees:
+            self._agreed_end = log.end_offset
         self._leaders_watermark = leaders_watermark
         if leaders_start > log.start_offset:
             log.advance_start_offset(min(leaders_start, log.end_offset))
@@ -409,6 +419,8 @@ class Partition:
         with self._disk():
             self.log.truncate_to(agreed_end(self.log, leaders_epoch, leaders_end))
         self._has_been_cut()
+        # What is left ends with records of an epoch that the leader has up to there: so all before is the same as well.
+        self._agreed_end = self.log.end_offset if self.log.latest_epoch == leaders_epoch else 0
 
     def start_over_at(self, offset: Offset) -> None:
         """The leader has nothing any more of what would come next here: begin anew where it begins."""

@@ -1,11 +1,13 @@
 """The coordinator of groups and its log: what it answers is safe, and it answers nothing once it is not the one."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from klamm.broker import loading
-from klamm.broker.coordination import _java_hash
+from klamm.broker.facts import GroupsNotWritten
+from klamm.broker.offsets_topic import _java_hash
 from klamm.controller.names import CONSUMER_OFFSETS
 from klamm.errors import ErrorCode
 from klamm.handlers import find_coordinator
@@ -260,8 +262,10 @@ def test_a_group_belongs_to_the_partition_that_java_would_say() -> None:
     ]
     assert _java_hash("𝄞") == 0xD834 * 31 + 0xDD1E
     world = GroupsWorld(partitions=5)
-    assert world[0].broker.coordination.partition_of("polygenelubricants") == 0, "the sign is not counted"
-    assert {world[0].broker.coordination.partition_of(f"group-{number}") for number in range(50)} == set(range(5))
+    assert world[0].broker.coordination.offsets_topic.partition_of("polygenelubricants") == 0, "the sign is not counted"
+    assert {world[0].broker.coordination.offsets_topic.partition_of(f"group-{number}") for number in range(50)} == set(
+        range(5)
+    )
 
 
 def test_where_the_coordinator_is() -> None:
@@ -311,3 +315,15 @@ def test_a_name_is_hashed_as_java_does_however_long(name: str) -> None:
     for high, low in zip(raw[::2], raw[1::2], strict=True):
         naive = (31 * naive + (high << 8 | low)) % 2**32
     assert _java_hash(name) == naive
+
+
+def test_what_nobody_waits_for_and_cannot_be_written_is_told() -> None:
+    world = GroupsWorld(ALONE)
+    joining = joined(world[0])
+    world.pass_ms(3_000)
+    synced(world[0], joining[0])
+    told: list[object] = []
+    world[0].broker.coordination._tell = told.append
+    world[0].partition().log.settings = replace(world[0].partition().log.settings, max_message_bytes=1)
+    world.pass_ms(10_000)
+    assert any(isinstance(fact, GroupsNotWritten) for fact in told), told

@@ -287,5 +287,16 @@ def test_and_is_told_when_that_takes_too_long() -> None:
     world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
     world.advance(1_000)
     assert [each.error_code for each in answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
-    world[0].broker.coordination.not_created(world.now)
-    assert not world[0].broker.coordination.is_creating, "the next one asks again"
+    world[0].broker.coordination.offsets_topic.not_created(world.now)
+    assert not world[0].broker.coordination.offsets_topic.is_creating, "the next one asks again"
+
+
+def test_a_creation_that_nobody_ever_speaks_of_again_is_asked_for_once_more() -> None:
+    world = World(3)
+    world.advance(10_000)
+    errands = ToyErrands()
+    world[0].broker.errands = errands  # type: ignore[assignment]
+    for _ in range(2):
+        world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, [].append)
+        world.advance(30_000)
+    assert errands.wanted == [3, 3]

@@ -173,7 +173,7 @@ class Broker:
             return {}
         if CONSUMER_OFFSETS in names:
             # It is not a topic like others.
-            self.coordination.wait_for_topic(now)
+            self.coordination.offsets_topic.wait_for(now)
         wanted = [name for name in names[:MOST_CREATED_AT_ONCE] if name not in INTERNAL]
         if wanted:
             self.errands.create_topics(wanted, now)

@@ -10,18 +10,14 @@ A leader that has been replaced and does not know it would answer from the past:
 controller has heard of it lately (`is_counted_on`), because it is not replaced before that has passed.
 """
 
-import sys
-from array import array
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from operator import mul
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from klamm.broker.answer import Answer, Changed, Committed, Later, Reply
-from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupTimerFailed
+from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupsNotWritten
 from klamm.broker.loading import Loading
-from klamm.broker.topics import leader_of
+from klamm.broker.offsets_topic import OffsetsTopic
 from klamm.broker.waiting import Waiter
 from klamm.config import BrokerConfig
 from klamm.controller.names import CONSUMER_OFFSETS
@@ -31,7 +27,7 @@ from klamm.coordinator.shard import Shard
 from klamm.coordinator.wishes import Answered, Ticket, Verdict
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
-from klamm.ids import NO_BROKER, BrokerId, Now, Offset
+from klamm.ids import Now, Offset
 from klamm.log.files import DiskFailed
 from klamm.machine import Decision
 from klamm.metadata.delta import Changes
@@ -47,13 +43,9 @@ Respond: TypeAlias = Callable[[object], object]
 """From a reply, or a KafkaError in its place, to the response."""
 
 OF_THIS_NODE = 0
-CREATION_MS = 30_000.0
-"""After this long without the topic, or a word of it, its creation is asked for again."""
 MOST_TIMERS_AT_ONCE = 4
 """A member that is given up may cost milliseconds in a large group; others have their turn in between."""
 LOOK_AGAIN_MS = 100.0
-FOR_THE_OTHERS_MS = 10_000.0
-"""So long after its start a broker waits for the others before the offsets get fewer replicas than they should."""
 RECORD_OVERHEAD_BYTES = 40
 """What a record takes besides its key and value, at most."""
 LONG_MS = 24 * 3_600_000.0
@@ -103,51 +95,37 @@ class Coordination:
         """When to tick, at the latest."""
         self.counted_on_until_ms: float | None = None
         """Monotonic; None: nobody else could take our place."""
-        self.is_creating = False
-        """Whether somebody was asked to create the topic of the offsets."""
-        self._created_by_ms = 0.0
-        self._begun_ms = 0.0
+        self.offsets_topic = OffsetsTopic(broker)
         self._has_lapsed = False
 
     # What handlers ask.
 
     def ask(self, group_id: str, decide: Decide, respond: Respond, now: Now) -> Answer:
-        """The reply of the shard this group belongs to, or why there is none."""
-        try:
-            hosted = self._serving(self.partition_of(group_id), now)
-        except KafkaError as error:
-            return Reply(respond(error))
-        return self._answer(hosted, decide, respond, now)
+        """The reply of the shard this group belongs to, or a KafkaError why there is none."""
+        return self.ask_each([(group_id, decide)], lambda replies: respond(replies[0]), now)
 
     def ask_each(
         self, asked: Sequence[tuple[str, Decide]], respond: Callable[[list[object]], object], now: Now
     ) -> Answer:
-        """The replies for several groups, in their order; a KafkaError where there is none."""
-        tickets = []
-        for group_id, decide in asked:
-            ticket = _Ticket()
-            tickets.append(ticket)
-            try:
-                hosted = self._serving(self.partition_of(group_id), now)
-            except KafkaError as error:
-                self._give(ticket, error)
-            else:
-                self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        """The same for several groups, in their order."""
+        partition_of = self.offsets_topic.partition_of
+        tickets = [self._asked(partition_of(group_id), decide, now) for group_id, decide in asked]
         return self._when_all_are_answered(tickets, respond, now)
 
     def ask_all(self, decide: Decide, respond: Callable[[list[object]], object], now: Now) -> Answer:
-        """The replies of all shards here; a KafkaError where one cannot give one yet."""
-        tickets = []
-        for index in sorted(self._hosted):
-            ticket = _Ticket()
-            tickets.append(ticket)
-            try:
-                hosted = self._serving(index, now)
-            except KafkaError as error:
-                self._give(ticket, error)
-            else:
-                self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        """The replies of all shards here."""
+        tickets = [self._asked(index, decide, now) for index in sorted(self._hosted)]
         return self._when_all_are_answered(tickets, respond, now)
+
+    def _asked(self, index: int, decide: Decide, now: Now) -> _Ticket:
+        ticket = _Ticket()
+        try:
+            hosted = self._serving(index, now)
+        except KafkaError as error:
+            self._give(ticket, error)
+        else:
+            self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
+        return ticket
 
     def _when_all_are_answered(
         self, tickets: list[_Ticket], respond: Callable[[list[object]], object], now: Now
@@ -162,13 +140,6 @@ class Coordination:
             return Reply(replies())
         return Later(Changed(tickets, complete), now.monotonic_ms + LONG_MS, lambda now, in_time: replies())
 
-    def partition_of(self, group_id: str) -> int:
-        """Which partition a group belongs to: the hash is Java's, of the name's UTF-16 code units."""
-        topic = self._broker.image.topics.get(CONSUMER_OFFSETS)
-        if topic is None:
-            return -1
-        return (_java_hash(group_id) & 0x7FFFFFFF) % len(topic.partitions)
-
     def is_counted_on(self, now: Now) -> bool:
         return self.counted_on_until_ms is None or now.monotonic_ms < self.counted_on_until_ms
 
@@ -181,43 +152,6 @@ class Coordination:
         if hosted.loading is not None:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return hosted
-
-    def _answer(self, hosted: _Hosted, decide: Decide, respond: Respond, now: Now) -> Answer:
-        ticket = _Ticket()
-        self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
-        if ticket.is_answered:
-            return Reply(respond(ticket.reply))
-        until = Changed([ticket], lambda: ticket.is_answered)
-        return Later(until, now.monotonic_ms + LONG_MS, lambda now, in_time: respond(_reply_of(ticket)))
-
-    # Where coordinators are.
-
-    def coordinator_of(self, group_id: str) -> BrokerId:
-        """Who coordinates this group; NO_BROKER if nobody does at present."""
-        state = self._broker.image.partition(CONSUMER_OFFSETS, self.partition_of(group_id))
-        if state is None:
-            return NO_BROKER
-        return leader_of(state, self._broker.image, self._broker.absent.suspects)[1]
-
-    def wait_for_topic(self, now: Now) -> bool:
-        """Have the topic of the offsets created, unless it is there; whether it is worth waiting for."""
-        image = self._broker.image
-        if CONSUMER_OFFSETS in image.topics or (self.is_creating and now.monotonic_ms < self._created_by_ms):
-            return True
-        brokers = sum(broker.is_active for broker in image.brokers.values())
-        wanted = self._broker.config.integer("offsets.topic.replication.factor")
-        expected = max(len(self._broker.config.voters), len(image.brokers))
-        if brokers < min(wanted, expected) and now.monotonic_ms < self._begun_ms + FOR_THE_OTHERS_MS:
-            # They are just starting, and one replica is not what anybody wants for good.
-            return False
-        self.is_creating = True
-        self._created_by_ms = now.monotonic_ms + CREATION_MS
-        self._broker.errands.create_offsets_topic(max(1, min(wanted, brokers)), now)
-        return self.is_creating
-
-    def not_created(self, now: Now) -> None:
-        self.is_creating = False
-        self._broker.waiting.changed(self)
 
     # Carrying out.
 
@@ -236,6 +170,8 @@ class Coordination:
                 failure = KafkaError(_at_home(error.code, verdict), error.message)
                 for ticket, _ in verdict.response:
                     self._give(ticket, failure)
+                if not verdict.response:
+                    self._tell(GroupsNotWritten(str(hosted.partition.topic_partition), str(error)))
                 self._look_at_clock(hosted)
                 return
         follows = hosted.shard.settle(now)
@@ -303,16 +239,14 @@ class Coordination:
 
     def begin(self, now: Now) -> None:
         """The broker's logs are open, and it leads what it leads."""
-        self._begun_ms = now.monotonic_ms
+        self.offsets_topic.begin(now)
         for partition in self._broker.partitions.by_name(CONSUMER_OFFSETS) or ():
             if partition is not None:
                 self._look(partition, now)
 
     def follow(self, changes: Changes, touched: list[Partition], now: Now) -> None:
         """The metadata moved on."""
-        if self.is_creating and CONSUMER_OFFSETS in self._broker.image.topics:
-            self.is_creating = False
-            self._broker.waiting.changed(self)
+        self.offsets_topic.follow()
         for partition in touched:
             if partition.topic_partition.topic == CONSUMER_OFFSETS:
                 self._look(partition, now)
@@ -379,7 +313,7 @@ class Coordination:
             return hosted.shard.tick(now)
         except KafkaError as error:
             # A timer has nobody to tell. What it was about is looked at again when somebody asks.
-            self._tell(GroupTimerFailed(str(hosted.partition.topic_partition), str(error)))
+            self._tell(GroupsNotWritten(str(hosted.partition.topic_partition), str(error)))
             return Decision([])
 
     def _sees_whether_it_counts(self, now: Now) -> bool:
@@ -433,17 +367,3 @@ def _at_home(code: ErrorCode, verdict: Verdict) -> ErrorCode:
 def _reply_of(ticket: _Ticket) -> object:
     """After a day without one, the client had better ask again."""
     return ticket.reply if ticket.is_answered else KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-
-
-_powers = [1]
-"""Of 31, modulo 2 to the 32nd: as many as the longest name so far needed."""
-
-
-@lru_cache(4_096)
-def _java_hash(text: str) -> int:
-    """As one sum, because a name may have thousands of letters."""
-    units = array("H", text.encode("utf-16-le" if sys.byteorder == "little" else "utf-16-be", "surrogatepass"))
-    while len(_powers) < len(units):
-        _powers.append(_powers[-1] * 31 & 0xFFFFFFFF)
-    found: int = sum(map(mul, reversed(units), _powers))
-    return found & 0xFFFFFFFF

@@ -16,5 +16,5 @@ class Errands(Protocol):
         ...
 
     def create_offsets_topic(self, replication_factor: int, now: Now) -> None:
-        """Have the topic of the groups' offsets created; `Coordination.not_created` hears if it could not be."""
+        """Have the topic of the groups' offsets created; `OffsetsTopic.not_created` hears if it could not be."""
         ...

@@ -79,7 +79,7 @@ class CheckpointFailed(Fact):
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.name} could not be written, and is tried again later: {self.reason}"
+        return f"{self.name} could not be written: {self.reason}"
 
 
 class NotClosedCleanly(Fact):
@@ -132,13 +132,13 @@ class GroupsNotLoaded(Fact):
         return f"cannot coordinate the groups of {self.partition}: {self.reason}"
 
 
-class GroupTimerFailed(Fact):
+class GroupsNotWritten(Fact):
     level = "warning"
     partition: str
     reason: str
 
     def __str__(self) -> str:
-        return f"a deadline of a group of {self.partition} could not be acted on: {self.reason}"
+        return f"what became of groups of {self.partition} could not be written: {self.reason}"
 
 
 class GroupRecordSkipped(Fact):

@@ -34,17 +34,17 @@ def handle(request: FindCoordinatorRequest, call: Call) -> Answer:
     def then(now: Now, in_time: bool) -> FindCoordinatorResponse:
         return _response([_found(key, request.key_type, call) for key in keys], call.version)
 
-    groups = call.broker.coordination
-    if request.key_type != GROUP or not keys or not groups.wait_for_topic(call.now) or not groups.is_creating:
+    topic = call.broker.coordination.offsets_topic
+    if request.key_type != GROUP or not keys or not topic.wait_for(call.now) or not topic.is_creating:
         return Reply(then(call.now, True))
-    until = Changed([groups], lambda: not groups.is_creating)
+    until = Changed([topic], lambda: not topic.is_creating)
     return Later(until, call.now.monotonic_ms + CREATION_MS, then)
 
 
 def _found(key: str, key_type: int, call: Call) -> Coordinator:
     if key_type != GROUP:
         return _none(key, *(NO_TRANSACTIONS if key_type == TRANSACTION else UNKNOWN))
-    node_id = call.broker.coordination.coordinator_of(key)
+    node_id = call.broker.coordination.offsets_topic.coordinator_of(key)
     endpoint = next((at for broker, at in call.broker.known_brokers() if broker.broker_id == node_id), None)
     if node_id == NO_BROKER or endpoint is None:
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, None)

@@ -168,3 +168,16 @@ def test_a_group_without_a_generation_gives_its_first_member_an_epoch_to_go_on_w
     verdict = upgraded(bench, replace(classic_group(classic_member("old")), generation=0))
     [(_, reply)] = verdict.response
     assert isinstance(reply, HeartbeatReply) and reply.member_epoch > 0
+
+
+def test_what_a_member_says_for_a_protocol_that_was_not_in_use_may_be_anything() -> None:
+    """It is chosen when the group becomes classic, by a timer, and nobody could be told that it is malformed."""
+    bench = Bench({"a": 4})
+    bench.join("newer", "a")
+    good = subscription_bytes(Subscription(frozenset("a"), version=1))
+    Classic(bench, "one").join("a", protocols=[("range", good), ("weird", b"\xff\xff")])
+    Classic(bench, "two").join("a", protocols=[("weird", good)])
+    verdict = bench.group.heartbeat(HeartbeatWish(GROUP, "newer", -1), "ticket", bench.now)
+    key, value = verdict.records[-1]
+    assert key == GroupMetadataKey(group=GROUP) and isinstance(value, GroupMetadataValue)
+    assert value.protocol == "weird" and len(value.members) == 2

@@ -12,6 +12,7 @@ from klamm.controller.names import CONSUMER_OFFSETS
 from klamm.errors import ErrorCode
 from klamm.handlers import find_coordinator
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
+from klamm.wire.messages.join_group import JoinGroupResponse
 from tests.broker.groups_world import (
     GROUP,
     GroupsWorld,
@@ -29,6 +30,7 @@ NONE = [ErrorCode.NONE]
 NOT_HERE = [ErrorCode.NOT_COORDINATOR]
 NOT_NOW = [ErrorCode.COORDINATOR_NOT_AVAILABLE]
 ALONE = (0,)
+SOMEBODY = JoinGroupResponse(generation_id=1, member_id="somebody")
 
 
 def test_a_commit_is_answered_when_the_others_have_it() -> None:
@@ -108,6 +110,8 @@ def test_loading_takes_its_time_and_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     slices = 0
     while commit(world[1], 0) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]:
         assert listed(world[1])[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert beaten(world[1], SOMEBODY) == NONE, "Kafka says so, and a heartbeat of aiokafka dies of anything else"
+        assert synced(world[1], SOMEBODY)[0].error_code == ErrorCode.REBALANCE_IN_PROGRESS, "fatal otherwise"
         slices += 1
         assert world[1].broker.coordination.next_due_ms == world.now.monotonic_ms, "without a pause"
         world.tick()

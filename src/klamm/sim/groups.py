@@ -36,8 +36,9 @@ OF_CLASSIC = (
     Versions(find=3, join=5, sync=3, heartbeat=3, leave=3, commit=7, offsets=6),
     Versions(find=4, join=9, sync=5, heartbeat=4, leave=5, commit=9, offsets=9),
 )
-FIRST_WITH_INSTANCES = 1
-"""Of these."""
+FIRST_WITH_INSTANCES = 2
+"""Of these. (The one before has instance ids too. But if it led its group and comes back, it is not told that it leads:
+nobody sees the topic grow any more, with Kafka as well, until somebody else joins.)"""
 OF_CONSUMER = (
     Versions(find=4, join=0, sync=0, heartbeat=0, leave=0, commit=9, offsets=9),
     Versions(find=6, join=0, sync=0, heartbeat=1, leave=0, commit=10, offsets=10),

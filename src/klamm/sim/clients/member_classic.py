@@ -106,7 +106,8 @@ class ClassicMember(Member):
         else:
             self.member_id, self.epoch = answer.member_id, answer.generation_id
             leads = answer.leader == answer.member_id
-            self._leads_with = self._known_count() if leads else None
+            # What its former life has assigned it does not know: it has everybody join again when it knows the topic.
+            self._leads_with = 0 if leads else None
             if leads and not answer.skip_assignment:
                 members = sorted(each.member_id for each in answer.members)
                 turn = self.turn

@@ -1,0 +1,55 @@
+"""A Spark session with settings that suit streams of records on one machine, and do no harm on a cluster.
+
+Two hundred shuffle partitions are Spark's default; on two cores a trigger would spend its time on empty tasks. State is
+kept in RocksDB, which `transformWithState` needs. Workers run the Python that the driver runs.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.numRecentProgressUpdates": "20",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+
+
+def new_session(name: str, master: str = LOCAL, settings: dict[str, str] | None = None) -> "SparkSession":
+    """`settings` win over ours. One at a time in a process, as ever with Spark."""
+    os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir()) / f"klamm-java-{os.getuid()}"))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**SETTINGS, **_for_cores(master), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _for_cores(master: str) -> dict[str, str]:
+    """On a cluster nobody here knows how many there are: Spark's own defaults stay."""
+    if not master.startswith("local"):
+        return {}
+    cores = os.cpu_count() or 1
+    return {
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }

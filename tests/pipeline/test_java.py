@@ -1,4 +1,4 @@
-"""Spark finds a Java: the one that is named, the one on the path, the one from PyPI, or a sentence that says what to do."""
+"""Spark finds a Java: the one that is named, the one on the path, the one from PyPI, or it is told what to do."""
 
 from pathlib import Path
 

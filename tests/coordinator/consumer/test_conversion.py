@@ -83,7 +83,7 @@ def test_timers_of_classic_members_run_from_the_upgrade() -> None:
 
 
 def test_a_successor_does_not_inherit_that_the_group_was_between_two_assignments() -> None:
-    """Nothing about the group changes when a static member is succeeded; yet nobody was given anything (sim 1000346)."""
+    """Nothing changes when a static member is succeeded; yet nobody was given anything before (sim 1000346)."""
     bench = Bench({"a": 4})
     waiting = replace(classic_member("x"), instance_id="seat")
     wish = replace(WISH, instance_id="seat")

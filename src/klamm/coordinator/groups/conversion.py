@@ -190,7 +190,7 @@ def _upgraded(classic: ClassicSnapshot, member: ClassicSnapshotMember, image: Im
 
 
 def _each_with_its_own(classic: ClassicSnapshot, members: Iterable[Member]) -> set[tuple[Uuid, int]]:
-    """What they have together. Members of a classic group may agree that several read the same. Here a partition is with one."""
+    """What they have together. Members of a classic group may agree that several read the same; here one does."""
     had: set[tuple[Uuid, int]] = set()
     for member in members:
         for topic, partitions in member.assigned.items():

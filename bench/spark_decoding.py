@@ -8,7 +8,7 @@ lines all of one length, as counters and sensors send them.
 import random
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 import pyarrow as pa
 from aiokafka.record import MemoryRecords
@@ -68,9 +68,9 @@ def thousands_a_second(data: bytes, ways: list[Callable[[bytes], int]], rounds: 
     best = [0.0] * len(ways)
     for _ in range(rounds):
         for index, way in enumerate(ways):
-            began = perf_counter()
+            began = process_time()
             rows = way(data)
-            best[index] = max(best[index], rows / (perf_counter() - began) / 1000)
+            best[index] = max(best[index], rows / (process_time() - began) / 1000)
     return best
 
 

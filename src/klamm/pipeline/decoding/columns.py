@@ -47,7 +47,7 @@ def fields_at(
     base_offsets: Numbers,
     last_deltas: Numbers,
     base_timestamps: Numbers,
-    append_times: Flags,
+    append_times: Numbers,
 ) -> Fields:
     """Of the records at `positions`. The others are the batches' numbers, one for each record or one for all."""
     lengths, starts = numbers_at(buffer, positions)
@@ -116,7 +116,7 @@ def _sizes(lengths: Numbers) -> Numbers:
     return (lengths >> 1) * (1 - (lengths & 1))
 
 
-def _timestamps(base: Numbers, deltas: Numbers, append_times: Flags) -> Numbers:
+def _timestamps(base: Numbers, deltas: Numbers, append_times: Numbers) -> Numbers:
     if append_times.any():
         deltas = np.where(append_times, 0, deltas)
     timestamps: Numbers = base + deltas

@@ -14,8 +14,8 @@ from klamm.pipeline.decoding.gathering import ENOUGH_ROWS, Gathered, gathered
 from klamm.pipeline.decoding.headers import headers_column
 from klamm.pipeline.decoding.scanning import record_positions
 from klamm.pipeline.decoding.schema import TIMESTAMP, arrow_schema
-from klamm.pipeline.decoding.varints import Bytes, Flags, Numbers
-from klamm.pipeline.decoding.walking import Walk
+from klamm.pipeline.decoding.varints import Bytes, Numbers
+from klamm.pipeline.decoding.walking import Visible, Walk
 from klamm.records.invalid import InvalidBatch
 
 MOST_ROWS = 2 * ENOUGH_ROWS
@@ -52,14 +52,12 @@ class Decoder:
         return found, walk.next_offset
 
     def _decoded(self, group: Gathered, start: int, end: int) -> Iterator[pa.RecordBatch]:
-        batches = group.batches
         buffer = np.frombuffer(group.buffer, dtype=np.uint8)
-        counts = [batch.rows for batch in batches]
-        positions = record_positions(buffer, group.begins, group.ends, counts)
-        base_offsets = _of_rows([batch.base_offset for batch in batches], counts)
-        last_deltas = _of_rows([batch.last_delta for batch in batches], counts)
-        timestamps = _of_rows([batch.timestamp for batch in batches], counts)
-        append_times = _of_rows([batch.log_append_time for batch in batches], counts).astype(np.bool_)
+        view = memoryview(group.buffer)
+        columns = np.array(group.batches, dtype=np.int64).T
+        counts = columns[Visible._fields.index("rows")]
+        positions = record_positions(buffer, group.begins, group.ends, counts.tolist())
+        base_offsets, last_deltas, timestamps, append_times = np.repeat(columns[-4:], counts, axis=1)
         for rows in _chunks(positions, group.ends[-1]):
             fields = fields_at(
                 buffer, positions[rows], base_offsets[rows], last_deltas[rows], timestamps[rows], append_times[rows]
@@ -71,9 +69,9 @@ class Decoder:
                 fields, append_times_here = fields[first:behind], append_times[rows][first:behind]
             else:
                 append_times_here = append_times[rows]
-            yield self._record_batch(buffer, group.buffer, fields, append_times_here)
+            yield self._record_batch(buffer, view, fields, append_times_here)
 
-    def _record_batch(self, buffer: Bytes, view: memoryview, fields: Fields, append_times: Flags) -> pa.RecordBatch:
+    def _record_batch(self, buffer: Bytes, view: memoryview, fields: Fields, append_times: Numbers) -> pa.RecordBatch:
         rows = len(fields.offsets)
         columns = [
             *keys_and_values(view, fields),
@@ -86,11 +84,6 @@ class Decoder:
         if self._include_headers:
             columns.append(headers_column(buffer, view, fields))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _of_rows(numbers: list[int], counts: list[int]) -> Numbers:
-    """What is one number for a batch, for each of its rows."""
-    return np.repeat(np.array(numbers, dtype=np.int64), counts)
 
 
 def _chunks(positions: Numbers, end: int) -> Iterator[slice]:

@@ -1,11 +1,11 @@
 """Batches that are decoded together, because numpy costs as much for one row as for a thousand.
 
-Many producers send a record or two at a time. Batches are gathered until they make a good number of rows. Records that
-are not compressed stay where they are; others are decompressed and put one behind the other.
+Many producers send a record or two at a time, so batches are gathered until they make a good number of rows. Records
+that are not compressed stay where they are in the response. Others are decompressed and put one behind the other, so
+that the decoder's output buffer, which is as large as the worst case, lives no longer than its batch.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 from klamm.errors import ErrorCode
 from klamm.pipeline.decoding.walking import Visible
@@ -18,66 +18,65 @@ LARGEST_BATCH_BYTES = 512 * 2**20
 
 ENOUGH_ROWS = 10_000
 _ENOUGH_BYTES = 16 * 2**20
+_CODECS = tuple(Codec)
 
 
 class Gathered:
     """Some batches, and where the records of each stand in `buffer`."""
 
-    __slots__ = ("_bodies", "batches", "begins", "buffer", "ends", "rows", "size_bytes")
+    __slots__ = ("batches", "begins", "buffer", "ends", "rows")
 
-    def __init__(self, response: memoryview) -> None:
-        self.buffer = response
+    def __init__(self, buffer: "memoryview | bytearray") -> None:
+        self.buffer = buffer
         self.batches: list[Visible] = []
         self.begins: list[int] = []
         self.ends: list[int] = []
         self.rows = 0
-        self.size_bytes = 0
-        self._bodies: list[memoryview] = []
 
-    def add(self, batch: Visible, body: memoryview) -> None:
+    def add(self, batch: Visible, begin: int, end: int) -> None:
+        if batch.rows < 1 or batch.rows * SMALLEST_RECORD_BYTES > end - begin:
+            raise InvalidBatch(
+                ErrorCode.INVALID_RECORD,
+                f"the batch at offset {batch.base_offset} claims {batch.rows} records in {end - begin} bytes",
+            )
         self.batches.append(batch)
-        self._bodies.append(body)
+        self.begins.append(begin)
+        self.ends.append(end)
         self.rows += batch.rows
-        self.size_bytes += len(body)
 
-    def packed(self) -> "Gathered":
-        """Ready to decode: with a buffer of its own, unless the response can be that."""
-        if not any(batch.codec for batch in self.batches):
-            self.begins = [batch.begin for batch in self.batches]
-            self.ends = [batch.end for batch in self.batches]
-            return self
-        self.buffer = self._bodies[0] if len(self._bodies) == 1 else memoryview(b"".join(self._bodies))
-        self.ends = list(accumulate(map(len, self._bodies)))
-        self.begins = [0, *self.ends[:-1]]
-        return self
+    def is_full(self) -> bool:
+        return self.rows >= ENOUGH_ROWS or (self.rows > 0 and self.ends[-1] - self.begins[0] >= _ENOUGH_BYTES)
 
 
 def gathered(response: memoryview, batches: Iterable[Visible]) -> Iterator[Gathered]:
+    """In the order of the log. A group holds the response's own bytes or copies, so a change of codec may end it."""
     group = Gathered(response)
     for batch in batches:
+        if group.is_full() or group.rows + batch.rows > 2 * ENOUGH_ROWS:
+            yield from _if_any(group)
+            group = Gathered(response)
+        if not batch.codec and group.buffer is response:
+            group.add(batch, batch.begin, batch.end)
+            continue
         body = _body(response, batch)
-        if group.batches and (
-            group.rows + batch.rows > 2 * ENOUGH_ROWS or group.size_bytes + len(body) > _ENOUGH_BYTES
-        ):
-            yield group.packed()
-            group = Gathered(response)
-        group.add(batch, body)
-        if group.rows >= ENOUGH_ROWS:
-            yield group.packed()
-            group = Gathered(response)
-    if group.batches:
-        yield group.packed()
+        if group.buffer is response or len(body) >= _ENOUGH_BYTES:
+            yield from _if_any(group)
+            # A large one is not copied: it is a group of its own, because now it is full.
+            group = Gathered(body if len(body) >= _ENOUGH_BYTES else bytearray())
+        begin = len(group.buffer) if isinstance(group.buffer, bytearray) else 0
+        if isinstance(group.buffer, bytearray):
+            group.buffer += body
+        group.add(batch, begin, begin + len(body))
+    yield from _if_any(group)
+
+
+def _if_any(group: Gathered) -> Iterator[Gathered]:
+    if group.rows:
+        yield group
 
 
 def _body(response: memoryview, batch: Visible) -> memoryview:
-    body = response[batch.begin : batch.end]
-    if batch.codec:
-        if batch.codec > Codec.ZSTD:
-            raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec {batch.codec} is known")
-        body = decompressed(Codec(batch.codec), body, LARGEST_BATCH_BYTES)
-    if batch.rows < 1 or batch.rows * SMALLEST_RECORD_BYTES > len(body):
-        raise InvalidBatch(
-            ErrorCode.INVALID_RECORD,
-            f"the batch at offset {batch.base_offset} claims {batch.rows} records in {len(body)} bytes",
-        )
-    return body
+    packed = response[batch.begin : batch.end]
+    if batch.codec >= len(_CODECS):
+        raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec {batch.codec} is known")
+    return decompressed(_CODECS[batch.codec], packed, LARGEST_BATCH_BYTES)

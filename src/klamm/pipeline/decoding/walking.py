@@ -18,7 +18,6 @@ from klamm.records.batch import (
     HEADER,
     HEADER_BYTES,
     LENGTH_AT,
-    LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_AT,
     OVERHEAD_BYTES,
@@ -37,19 +36,12 @@ _unpack_header = HEADER.unpack_from
 
 
 class Visible(NamedTuple):
-    """A batch with rows: its records are at `begin..end` of the response, as `codec` packed them.
+    """A batch with rows: it is at `at..end` of the response, its records packed by `codec`."""
 
-    `timestamp` is what the records' differences are added to, and with LogAppendTime every record's own.
-    """
-
-    begin: int
+    at: int
     end: int
     codec: int
     rows: int
-    base_offset: int
-    last_delta: int
-    timestamp: int
-    log_append_time: bool
 
 
 class Walk:
@@ -66,8 +58,8 @@ class Walk:
         hides = self._aborted.hides if self._aborted else None
         position, before = 0, -1
         while position + HEADER_BYTES <= size:
-            (base_offset, length, _, magic, crc, attributes, last_delta, base_ms, max_ms, producer_id, _, _, count) = (
-                _unpack_header(records, position)
+            base_offset, length, _, magic, crc, attributes, last_delta, *_, producer_id, _, _, count = _unpack_header(
+                records, position
             )
             batch_end = position + OVERHEAD_BYTES + length
             if magic != MAGIC or length < _SMALLEST_LENGTH:
@@ -91,13 +83,9 @@ class Walk:
                 continue
             if attributes & CONTROL_BIT or last_offset < start:
                 continue
-            body = batch + HEADER_BYTES
-            if count == 0 and body == batch_end:
+            if count == 0 and length == _SMALLEST_LENGTH:
                 continue
-            append_time = attributes & LOG_APPEND_TIME_BIT != 0
-            timestamp = max_ms if append_time else base_ms
-            codec = attributes & CODEC_BITS
-            yield Visible(body, batch_end, codec, count, base_offset, last_delta, timestamp, append_time)
+            yield Visible(batch, batch_end, attributes & CODEC_BITS, count)
         if size - position > MAGIC_AT and records[position + MAGIC_AT] != MAGIC:
             base_offset, length = int.from_bytes(records[position:][:8], "big"), records[position + LENGTH_AT :][:4]
             raise _strange(base_offset, int.from_bytes(length, "big"), records[position + MAGIC_AT])

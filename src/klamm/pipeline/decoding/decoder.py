@@ -50,9 +50,9 @@ class Decoder:
         self._name = f"{topic}-{partition}"
         self._schema = arrow_schema(include_headers)
         self._include_headers = include_headers
-        self._topics = pa.array([topic] * MOST_ROWS, type=pa.string())
-        self._partitions = pa.array(np.full(MOST_ROWS, partition, dtype=np.int32))
-        self._create_time = pa.array(np.zeros(MOST_ROWS, dtype=np.int32))
+        self._topics = pa.repeat(pa.scalar(topic, pa.string()), MOST_ROWS)
+        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), MOST_ROWS)
+        self._create_time = pa.repeat(pa.scalar(0, pa.int32()), MOST_ROWS)
 
     def decode(
         self, records: memoryview, start: int, end: int, aborted: Sequence[tuple[int, int]] = ()

@@ -8,6 +8,7 @@ the log says where it ended.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from klamm.errors import ErrorCode
@@ -15,7 +16,6 @@ from klamm.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     CONTROL_BIT,
-    HEADER,
     HEADER_BYTES,
     LENGTH_AT,
     MAGIC,
@@ -32,7 +32,8 @@ _SMALLEST_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
 _SMALLEST_LEGACY_LENGTH = 14
 _LARGEST_OFFSET = 2**63 - 1
 
-_unpack_header = HEADER.unpack_from
+# A batch's header without what is read later for many at once, or never: unpacking costs by the field.
+_unpack = Struct(">qi4xbIhi16xq6xi").unpack_from
 
 
 class Visible(NamedTuple):
@@ -58,9 +59,7 @@ class Walk:
         hides = self._aborted.hides if self._aborted else None
         position, before = 0, -1
         while position + HEADER_BYTES <= size:
-            base_offset, length, _, magic, crc, attributes, last_delta, *_, producer_id, _, _, count = _unpack_header(
-                records, position
-            )
+            base_offset, length, magic, crc, attributes, last_delta, producer_id, rows = _unpack(records, position)
             batch_end = position + OVERHEAD_BYTES + length
             if magic != MAGIC or length < _SMALLEST_LENGTH:
                 raise _strange(base_offset, length, magic)
@@ -83,9 +82,9 @@ class Walk:
                 continue
             if attributes & CONTROL_BIT or last_offset < start:
                 continue
-            if count == 0 and length == _SMALLEST_LENGTH:
+            if rows == 0 and length == _SMALLEST_LENGTH:
                 continue
-            yield Visible(batch, batch_end, attributes & CODEC_BITS, count)
+            yield Visible(batch, batch_end, attributes & CODEC_BITS, rows)
         if size - position > MAGIC_AT and records[position + MAGIC_AT] != MAGIC:
             base_offset, length = int.from_bytes(records[position:][:8], "big"), records[position + LENGTH_AT :][:4]
             raise _strange(base_offset, int.from_bytes(length, "big"), records[position + MAGIC_AT])

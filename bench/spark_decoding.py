@@ -1,7 +1,7 @@
 """How quickly v2 batches become Arrow's rows on one core: Klamm's decoder, and aiokafka's Cython records then Arrow.
 
 Both check every CRC and fill the same columns. The two take turns, because the machine may be busy with other things,
-and the best of some rounds counts. Values are text whose lengths vary by a third about the one named, and for the last
+and CPU time is what counts, in the best of some rounds. Values are text whose lengths vary by a third about the one named, and for the last
 lines all of one length, as counters and sensors send them.
 """
 

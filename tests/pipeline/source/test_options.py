@@ -141,7 +141,7 @@ def test_a_batch_is_a_piece_of_the_past(changed: dict[str, str], said: str) -> N
 def test_security_goes_through_librdkafka(caplog: pytest.LogCaptureFixture) -> None:
     options = stream_options({**LEAST, "kafka.security.protocol": "SASL_SSL", "kafka.sasl.username": "me"})
     assert options.reader == "librdkafka" and "slower" in caplog.text
-    assert options.cluster.for_librdkafka == {"security.protocol": "SASL_SSL", "sasl.username": "me"}
+    assert dict(options.cluster.for_librdkafka) == {"security.protocol": "SASL_SSL", "sasl.username": "me"}
 
 
 def _assigning(text: str) -> SourceOptions:

@@ -26,7 +26,7 @@ class ClusterSettings:
     fetch_bytes: int = 12 << 20
     fetch_least_bytes: int = 1
     fetch_wait_ms: int = 500
-    for_librdkafka: dict[str, str] = field(default_factory=dict)
+    for_librdkafka: tuple[tuple[str, str], ...] = ()
     """The `kafka.` options without that prefix, where librdkafka reads instead of us."""
 
 

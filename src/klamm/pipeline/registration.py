@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAME = "klamm"
 
+def register(spark: "SparkSession", name: str = "klamm") -> None:
+    """`register(spark, "kafka")` takes the connector's name, where its jar is not there: queries stay as they are."""
+    from klamm.pipeline.source.klamm_source import KlammAsKafka, KlammSource
 
-def register(spark: "SparkSession", name: str = NAME) -> None:
-    """Under another name too, for instance `register(spark, "kafka")` where the connector's jar is not there."""
-    from klamm.pipeline.source.klamm_source import KlammSource
-
-    spark.dataSource.register(KlammSource if name == NAME else _named(KlammSource, name))
-
-
-def _named(source: type, name: str) -> type:
-    return type(source.__name__, (source,), {"name": classmethod(lambda cls: name), "__module__": source.__module__})
+    sources = {source.name(): source for source in (KlammSource, KlammAsKafka)}
+    if name not in sources:
+        raise ValueError(f"The source can be registered as {' or '.join(sources)}, not as '{name}'.")
+    spark.dataSource.register(sources[name])

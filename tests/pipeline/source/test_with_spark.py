@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from klamm.pipeline.registration import register
 from tests.pipeline.source.topics import Topics
 
 if TYPE_CHECKING:
@@ -72,6 +73,20 @@ def test_a_batch_has_all_columns(reading: "SparkSession", topics: Topics) -> Non
         ("columns", 1, 0, b"c"),
     ]
     assert rows[0].key is None and rows[0].timestampType == 0 and rows[0].headers is None
+
+
+def test_the_connectors_name_without_its_jar(reading: "SparkSession", topics: Topics) -> None:
+    register(reading, "kafka")
+    topics.create("old-query")
+    topics.write("old-query", 0, [b"a"])
+    frame = reading.read.format("kafka").option("kafka.bootstrap.servers", topics.bootstrap_servers)
+    assert [bytes(row.value) for row in frame.option("subscribe", "old-query").load().collect()] == [b"a"]
+
+
+def test_a_mistake_is_told_in_our_words(reading: "SparkSession", topics: Topics) -> None:
+    frame = reading.read.format("klamm").option("kafka.bootstrap.servers", topics.bootstrap_servers)
+    with pytest.raises(Exception, match="Say what to read with exactly one of subscribe"):
+        frame.load().collect()
 
 
 def test_a_stream_reads_in_triggers_goes_on_and_finds_new_partitions(

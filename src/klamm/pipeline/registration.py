@@ -1,7 +1,8 @@
 """Making the source and sink known to a Spark session: `register(spark)`, then `format("klamm")`.
 
 Spark looks a Python data source up by its name in the session; workers import it from this package, which therefore
-has to be installed where they run.
+has to be installed where they run. The connector's name, `kafka`, is not to be had: Spark keeps it even where the jar
+is missing. Otherwise the two formats are interchangeable.
 """
 
 from typing import TYPE_CHECKING
@@ -10,11 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def register(spark: "SparkSession", name: str = "klamm") -> None:
-    """`register(spark, "kafka")` takes the connector's name, where its jar is not there: queries stay as they are."""
-    from klamm.pipeline.source.klamm_source import KlammAsKafka, KlammSource
+def register(spark: "SparkSession") -> None:
+    from klamm.pipeline.source.klamm_source import KlammSource
 
-    sources = {source.name(): source for source in (KlammSource, KlammAsKafka)}
-    if name not in sources:
-        raise ValueError(f"The source can be registered as {' or '.join(sources)}, not as '{name}'.")
-    spark.dataSource.register(sources[name])
+    spark.dataSource.register(KlammSource)

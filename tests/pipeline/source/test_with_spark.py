@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from klamm.pipeline.registration import register
 from tests.pipeline.source.topics import Topics
 
 if TYPE_CHECKING:
@@ -73,14 +72,6 @@ def test_a_batch_has_all_columns(reading: "SparkSession", topics: Topics) -> Non
         ("columns", 1, 0, b"c"),
     ]
     assert rows[0].key is None and rows[0].timestampType == 0 and rows[0].headers is None
-
-
-def test_the_connectors_name_without_its_jar(reading: "SparkSession", topics: Topics) -> None:
-    register(reading, "kafka")
-    topics.create("old-query")
-    topics.write("old-query", 0, [b"a"])
-    frame = reading.read.format("kafka").option("kafka.bootstrap.servers", topics.bootstrap_servers)
-    assert [bytes(row.value) for row in frame.option("subscribe", "old-query").load().collect()] == [b"a"]
 
 
 def test_a_mistake_is_told_in_our_words(reading: "SparkSession", topics: Topics) -> None:

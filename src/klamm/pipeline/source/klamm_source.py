@@ -45,11 +45,3 @@ class KlammSource(DataSource):
                 "headers with includeHeaders=true). Leave .schema(...) out and take the value apart afterwards, for "
                 "instance with from_json."
             )
-
-
-class KlammAsKafka(KlammSource):
-    """Under the connector's name, for queries that were written for it, where its jar is not there."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "kafka"

@@ -14,6 +14,9 @@ from tests.compat.spark.world import World
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# The records are of the year 2023: they must not be too old to be kept.
+SETTINGS = {"log.cleaner.backoff.ms": "200", "log.retention.ms": "-1"}
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
@@ -24,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 @pytest.fixture(scope="session")
 def world(spark: "SparkSession") -> Iterator[World]:
-    with klamm.Cluster(brokers=1, settings={"log.cleaner.backoff.ms": "200"}) as cluster:
+    with klamm.Cluster(brokers=1, settings=SETTINGS) as cluster:
         made = World(cluster.bootstrap_servers)
         made.fill()
         yield made

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ Rows: TypeAlias = list[dict[str, Any]]
 
 FORMATS = ("klamm", "kafka")
 OUR_MEMBER = "_klamm"
+REFUSED = (PySparkException, Py4JJavaError)
+"""Errors of Spark itself, and of the connector where it lets one of Java's through."""
 
 
 @dataclass
@@ -75,7 +78,7 @@ class Both:
         return ours
 
     def refusal(self, kind: str, options: Mapping[str, str], streaming: bool, checkpoint: str = "") -> str:
-        with pytest.raises(PySparkException) as refused:
+        with pytest.raises(REFUSED) as refused:
             self.stream(kind, options, checkpoint) if streaming else self.batch(kind, options)
         return str(refused.value)
 

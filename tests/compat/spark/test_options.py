@@ -25,6 +25,7 @@ BATCHES: dict[str, tuple[Mapping[str, str], int]] = {
     "subscribePattern": ({"subscribePattern": "codec-(lz4|zstd)"}, 4 * RECORDS),
     "subscribePattern may be found anywhere": ({"subscribePattern": "dec-l"}, 2 * RECORDS),
     "assign": ({"assign": '{"codec-lz4": [1], "sparse": [2, 3]}'}, 2 * RECORDS),
+    "assign what is not there": ({"assign": '{"codec-lz4": [1, 9]}'}, RECORDS),
     "startingOffsets": ({**LZ4, "startingOffsets": of_lz4(100, -2)}, 20 + RECORDS),
     "endingOffsets": ({**LZ4, "endingOffsets": of_lz4(10, -1)}, 10 + RECORDS),
     "both": ({**LZ4, "startingOffsets": of_lz4(10, 20), "endingOffsets": of_lz4(15, 20)}, 5),

@@ -16,7 +16,6 @@ WRONG = {
     "assign is no JSON": (BATCH, {"assign": "sparse"}),
     "assign of no partition": (BATCH, {"assign": '{"sparse": "0"}'}),
     "a topic that is not there": (BATCH, {"subscribe": "nowhere"}),
-    "a partition that is not there": (BATCH, {"assign": '{"sparse": [9]}'}),
     "startingOffsets latest": (BATCH, {**ONE, "startingOffsets": "latest"}),
     "a partition's startingOffsets latest": (
         BATCH,

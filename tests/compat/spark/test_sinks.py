@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import PySparkException
 
-from tests.compat.spark.both import FORMATS, Both
+from tests.compat.spark.both import FORMATS, REFUSED, Both
 from tests.compat.spark.world import World
 from tests.harness.topics import create_topic
 
@@ -58,7 +57,7 @@ def test_the_column_topic_and_the_settings_of_a_producer(both: Both, world: Worl
     assert found[0] == found[1] and len(found[0]) == 50
 
 
-REFUSED = {
+WRONG = {
     "no value": ("select '1' key", {"topic": "t"}),
     "a value of another type": ("select 1 value", {"topic": "t"}),
     "a key of another type": ("select 1 key, 'v' value", {"topic": "t"}),
@@ -83,16 +82,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", WRONG)
 def test_both_refuse(both: Both, case: str) -> None:
-    rows, options = REFUSED[case]
+    rows, options = WRONG[case]
     for kind in FORMATS:
-        with pytest.raises(PySparkException):
+        with pytest.raises(REFUSED):
             both.write(kind, both.spark.sql(rows), **options)
 
 
 def test_neither_overwrites(both: Both) -> None:
     for kind in FORMATS:
         rows = both.spark.sql("select 'v' value").write.format(kind).options(**both.where, topic="sparse")
-        with pytest.raises(PySparkException):
+        with pytest.raises(REFUSED):
             rows.mode("overwrite").save()

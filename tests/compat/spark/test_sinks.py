@@ -1,5 +1,6 @@
 """Rows written with one format are what the other would have written; and what one refuses, the other refuses."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -95,3 +96,26 @@ def test_neither_overwrites(both: Both) -> None:
         rows = both.spark.sql("select 'v' value").write.format(kind).options(**both.where, topic="sparse")
         with pytest.raises(REFUSED):
             rows.mode("overwrite").save()
+
+
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_results_that_change_are_written_again(both: Both, world: World, tmp_path: Path, mode: str) -> None:
+    """The counts of a stream, as far as they are known: a topic takes them in every output mode, as one row after the
+    other."""
+    found = []
+    for kind in FORMATS:
+        create_topic(world.bootstrap, f"{kind}-{mode}", 1)
+        source = both.spark.readStream.format(kind).options(
+            **both.where, subscribe="sparse", startingOffsets="earliest"
+        )
+        counts = source.load().groupBy("partition").count().selectExpr("'k' key", "cast(count as string) value")
+        query = (
+            counts.writeStream.format(kind)
+            .outputMode(mode)
+            .options(**both.where, topic=f"{kind}-{mode}", checkpointLocation=str(tmp_path / kind))
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(120)
+        found.append([row["value"] for row in both.batch("klamm", {"subscribe": f"{kind}-{mode}"})])
+    assert found == [[b"120"], [b"120"]]

@@ -27,6 +27,7 @@ class Fields:
 
     offsets: Numbers
     timestamps: Numbers
+    append_times: Numbers
     key_starts: Numbers
     key_ends: Numbers
     key_is_null: Flags
@@ -47,7 +48,7 @@ def fields_at(
     base_offsets: Numbers,
     last_deltas: Numbers,
     base_timestamps: Numbers,
-    append_times: Flags,
+    append_times: Numbers,
 ) -> Fields:
     """Of the records at `positions`. The others are the batches' numbers, one for each record or one for all."""
     lengths, starts = numbers_at(buffer, positions)
@@ -76,6 +77,7 @@ def fields_at(
     return Fields(
         offsets,
         timestamps,
+        append_times,
         key_starts,
         key_ends,
         key_is_null,
@@ -116,7 +118,7 @@ def _sizes(lengths: Numbers) -> Numbers:
     return (lengths >> 1) * (1 - (lengths & 1))
 
 
-def _timestamps(base: Numbers, deltas: Numbers, append_times: Flags) -> Numbers:
+def _timestamps(base: Numbers, deltas: Numbers, append_times: Numbers) -> Numbers:
     if append_times.any():
         deltas = np.where(append_times, 0, deltas)
     timestamps: Numbers = base + deltas

@@ -1,83 +1,82 @@
 """Batches that are decoded together, because numpy costs as much for one row as for a thousand.
 
-Many producers send a record or two at a time. Batches are gathered until they make a good number of rows. Records that
-are not compressed stay where they are; others are decompressed and put one behind the other.
+Many producers send a record or two at a time, so batches are gathered until they make a good number of rows. Records
+that are not compressed stay where they are in the response. Others are decompressed and put one behind the other, so
+that the decoder's output buffer, which is as large as the worst case, lives no longer than its batch.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 from klamm.errors import ErrorCode
 from klamm.pipeline.decoding.walking import Visible
-from klamm.records.batch import SMALLEST_RECORD_BYTES
+from klamm.records.batch import HEADER_BYTES, SMALLEST_RECORD_BYTES
 from klamm.records.compression import Codec, decompressed
 from klamm.records.invalid import InvalidBatch
 
 LARGEST_BATCH_BYTES = 512 * 2**20
 """Of one batch when decompressed. A broker takes what it is configured to; this is only against a batch that lies."""
 
-ENOUGH_ROWS = 10_000
+_ENOUGH_ROWS = 65_536
 _ENOUGH_BYTES = 16 * 2**20
+_CODECS = tuple(Codec)
 
 
 class Gathered:
-    """Some batches, and where the records of each stand in `buffer`."""
+    """Some batches: where their headers are in the response, and where in `buffer` the records of each."""
 
-    __slots__ = ("_bodies", "batches", "begins", "buffer", "ends", "rows", "size_bytes")
+    __slots__ = ("begins", "buffer", "counts", "ends", "heads", "rows")
 
-    def __init__(self, response: memoryview) -> None:
-        self.buffer = response
-        self.batches: list[Visible] = []
+    def __init__(self, buffer: "memoryview | bytearray") -> None:
+        self.buffer = buffer
+        self.heads: list[int] = []
+        self.counts: list[int] = []
         self.begins: list[int] = []
         self.ends: list[int] = []
         self.rows = 0
-        self.size_bytes = 0
-        self._bodies: list[memoryview] = []
 
-    def add(self, batch: Visible, body: memoryview) -> None:
-        self.batches.append(batch)
-        self._bodies.append(body)
-        self.rows += batch.rows
-        self.size_bytes += len(body)
+    def add(self, head: int, rows: int, begin: int, end: int) -> None:
+        if rows < 1 or rows * SMALLEST_RECORD_BYTES > end - begin:
+            raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a batch claims {rows} records in {end - begin} bytes")
+        self.heads.append(head)
+        self.counts.append(rows)
+        self.begins.append(begin)
+        self.ends.append(end)
+        self.rows += rows
 
-    def packed(self) -> "Gathered":
-        """Ready to decode: with a buffer of its own, unless the response can be that."""
-        if not any(batch.codec for batch in self.batches):
-            self.begins = [batch.begin for batch in self.batches]
-            self.ends = [batch.end for batch in self.batches]
-            return self
-        self.buffer = self._bodies[0] if len(self._bodies) == 1 else memoryview(b"".join(self._bodies))
-        self.ends = list(accumulate(map(len, self._bodies)))
-        self.begins = [0, *self.ends[:-1]]
-        return self
+    def has_room(self, rows: int) -> bool:
+        full = self.rows + rows > _ENOUGH_ROWS or self.ends[-1] - self.begins[0] >= _ENOUGH_BYTES
+        return not full
 
 
 def gathered(response: memoryview, batches: Iterable[Visible]) -> Iterator[Gathered]:
+    """In the order of the log. A group holds the response's own bytes or copies, so a change of codec may end it."""
     group = Gathered(response)
-    for batch in batches:
-        body = _body(response, batch)
-        if group.batches and (
-            group.rows + batch.rows > 2 * ENOUGH_ROWS or group.size_bytes + len(body) > _ENOUGH_BYTES
-        ):
-            yield group.packed()
+    for head, end, codec, rows in batches:
+        if group.rows and not group.has_room(rows):
+            yield group
             group = Gathered(response)
-        group.add(batch, body)
-        if group.rows >= ENOUGH_ROWS:
-            yield group.packed()
-            group = Gathered(response)
-    if group.batches:
-        yield group.packed()
+        if not codec and group.buffer is response:
+            group.add(head, rows, head + HEADER_BYTES, end)
+            continue
+        body = _body(response[head + HEADER_BYTES : end], codec)
+        is_large = len(body) >= _ENOUGH_BYTES
+        if group.buffer is response or is_large:
+            yield from _if_any(group)
+            # A large one is not copied: it is a group of its own, because nothing has room behind it.
+            group = Gathered(body if is_large else bytearray())
+        begin = 0 if is_large else len(group.buffer)
+        if isinstance(group.buffer, bytearray):
+            group.buffer += body
+        group.add(head, rows, begin, begin + len(body))
+    yield from _if_any(group)
 
 
-def _body(response: memoryview, batch: Visible) -> memoryview:
-    body = response[batch.begin : batch.end]
-    if batch.codec:
-        if batch.codec > Codec.ZSTD:
-            raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec {batch.codec} is known")
-        body = decompressed(Codec(batch.codec), body, LARGEST_BATCH_BYTES)
-    if batch.rows < 1 or batch.rows * SMALLEST_RECORD_BYTES > len(body):
-        raise InvalidBatch(
-            ErrorCode.INVALID_RECORD,
-            f"the batch at offset {batch.base_offset} claims {batch.rows} records in {len(body)} bytes",
-        )
-    return body
+def _if_any(group: Gathered) -> Iterator[Gathered]:
+    if group.rows:
+        yield group
+
+
+def _body(packed: memoryview, codec: int) -> memoryview:
+    if codec >= len(_CODECS):
+        raise InvalidBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no codec {codec} is known")
+    return decompressed(_CODECS[codec], packed, LARGEST_BATCH_BYTES)

@@ -13,7 +13,7 @@ from tests.pipeline.sink.reading import everything
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HEADERS = "array(named_struct('key', 'of', 'value', cast(id as binary)))"
+HEADERS = "array(named_struct('key', 'of', 'value', binary('x')))"
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.pipeline.sink.reading import everything
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HEADERS = "array(named_struct('key', 'of', 'value', cast(id as binary)))"
+HEADERS = "array(named_struct('key', 'of', 'value', binary('x')))"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_batch_and_a_stream(writing: "SparkSession", bootstrap: str, tmp_path:
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     assert len(everything(bootstrap, "written", 2)) == 1_000
 
 

@@ -31,7 +31,7 @@ class KlammSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> Any:
         from klamm.pipeline.sink import batch_writer
 
-        return batch_writer(self.options, schema)
+        return batch_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
         from klamm.pipeline.sink import stream_writer

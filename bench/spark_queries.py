@@ -1,5 +1,6 @@
 """One session with all formats, and the query that is measured: everything in a topic, in equal triggers, to a sink."""
 
+import importlib.metadata
 import os
 import shutil
 from dataclasses import dataclass
@@ -31,12 +32,7 @@ class Session:
     """Of the shape the pipelines run in: all cores of this machine, Klamm's own settings."""
 
     def __init__(self) -> None:
-        directory = Path(os.environ.get("KLAMM_SPARK_JARS", ROOT / ".jars" / "spark"))
-        jars = sorted(map(str, directory.glob("*.jar")))
-        if not any("spark-sql-kafka" in jar for jar in jars):
-            raise NotAvailableError(
-                "no Spark connector in .jars/spark: run tools/spark/fetch.sh, or set KLAMM_SPARK_JARS"
-            )
+        jars = [str(jar) for jar in connector_jars()]
         # The workers import the floor from here.
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         from bench.spark_floor import Floor
@@ -72,6 +68,20 @@ class Session:
 
         table = open_table(self._spark, str(scratch / "table"), application="bench")
         return writer.foreachBatch(lambda rows, number: table.write(rows, number)).start()
+
+
+def connector_jars() -> list[Path]:
+    """From `.jars/spark`, or where KLAMM_SPARK_JARS says."""
+    jars = sorted(Path(os.environ.get("KLAMM_SPARK_JARS", ROOT / ".jars" / "spark")).glob("*.jar"))
+    if not any(jar.name.startswith("spark-sql-kafka") for jar in jars):
+        raise NotAvailableError("no Spark connector in .jars/spark: run tools/spark/fetch.sh, or set KLAMM_SPARK_JARS")
+    return jars
+
+
+def versions() -> dict[str, str]:
+    """Of Spark and of its connector, which need not be the same."""
+    connector = next(jar.stem for jar in connector_jars() if jar.name.startswith("spark-sql-kafka"))
+    return {"pyspark": importlib.metadata.version("pyspark"), "connector": connector.rpartition("-")[2]}
 
 
 def _options(kind: str, topic: Topic, where: dict[str, str]) -> dict[str, str]:

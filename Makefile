@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars kcat links bench bench-cluster bench-partitions bench-groups proof proof-losses proof-failover proof-rolling \
+.PHONY: help demo install compiled check test compat jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
 	proof-calm proof-start proof-wiped sim chaos crash fuzz clean
 
 help:
@@ -16,6 +16,7 @@ help:
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
 	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
 	@echo "make bench-groups      one group of 10 to 500 members and a thousand groups, beside Apache Kafka"
+	@echo "make bench-spark       format klamm beside Spark's own connector: records a second of streaming queries"
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
 	@echo "make proof             a cluster under failures: losses, failover, rolling restarts, calm, start, lost disks (an hour)"
 	@echo "make sim SEEDS=1000    whole clusters in a simulator, FIRST=0 the first seed, every promise checked"
@@ -45,7 +46,7 @@ check: install
 test: check compiled
 	$(BIN)/python -m pytest -m "not compat and not crash" --durations=5
 
-compat: install compiled jars kcat links
+compat: install compiled jars spark-jars kcat links
 	$(BIN)/python -m pytest -m compat --durations=5
 
 jars: $(JARS)/.fetched
@@ -53,6 +54,13 @@ jars: $(JARS)/.fetched
 $(JARS)/.fetched: tools/kafka/pom.xml tools/kafka/fetch.sh
 	@echo "Fetching Apache Kafka's jars …"
 	@bash tools/kafka/fetch.sh $(JARS)
+	@touch $@
+
+spark-jars: .jars/spark/.fetched
+
+.jars/spark/.fetched: tools/spark/pom.xml tools/spark/fetch.sh
+	@echo "Fetching Spark's Kafka connector …"
+	@bash tools/spark/fetch.sh
 	@touch $@
 
 kcat:
@@ -76,6 +84,9 @@ bench-partitions: install compiled
 
 bench-groups: install compiled jars
 	$(BIN)/python -m bench groups --rounds 5
+
+bench-spark: install compiled jars spark-jars
+	$(BIN)/python -m bench spark --rounds 3
 
 proof: proof-losses proof-failover proof-rolling proof-calm proof-start proof-wiped
 

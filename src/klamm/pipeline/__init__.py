@@ -1,8 +1,8 @@
 """Pipelines on Spark: topics as data frames and back, without a jar. The extra `klamm[spark]` brings what it needs.
 
-    from klamm.pipeline import Pipeline, Source, Table, Topic     what a pipeline file declares
-    from klamm.pipeline import register                           format("klamm") for any Spark session
-    from klamm.pipeline import loaded                             a pipeline file, in a test of its transforms
+from klamm.pipeline import Pipeline, Source, Table, Topic     what a pipeline file declares
+from klamm.pipeline import register                           format("klamm") for any Spark session
+from klamm.pipeline import loaded                             a pipeline file, in a test of its transforms
 """
 
 from typing import TYPE_CHECKING, Any

@@ -68,7 +68,9 @@ def _java_cause(text: str) -> str:
 def _first_line(problem: BaseException, text: str) -> str:
     kind = type(problem).__name__
     said = PLAN.sub("", text).strip()
-    return _short(said if kind in ("AnalysisException", "ParseException", "StreamingQueryException") else f"{kind}: {said}")
+    return _short(
+        said if kind in ("AnalysisException", "ParseException", "StreamingQueryException") else f"{kind}: {said}"
+    )
 
 
 def _place(text: str, path: Path | None) -> str:

@@ -2,7 +2,7 @@
 
     pipeline = Pipeline(
         name="orders",
-        sources=[Source("orders", json="id string, total decimal(12,2)", checks={"the total is negative": "total >= 0"})],
+        sources=[Source("orders", json="id string, total double", checks={"the total is negative": "total >= 0"})],
         outputs=[Table("orders", big_orders, key="id")],
     )
 

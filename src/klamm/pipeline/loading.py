@@ -86,7 +86,8 @@ def _executed(path: Path) -> tuple[ModuleType, list[ModuleType]]:
         raise BadPipeline(f"{path}{_at(problem, path)}: {problem}.{_advice(problem)}") from problem
     except (Exception, SystemExit) as problem:
         raise BadPipeline(
-            f"{path}{_at(problem, path)}: {type(problem).__name__}: {problem}. The file was being loaded; nothing ran yet."
+            f"{path}{_at(problem, path)}: {type(problem).__name__}: {problem}. The file was being "
+            "loaded; nothing ran yet."
         ) from problem
     return module, _beside(beside, set(sys.modules) - before - {name})
 
@@ -101,7 +102,9 @@ def _beside(directory: Path, names: set[str]) -> list[ModuleType]:
 
 
 def _at(problem: BaseException, path: Path) -> str:
-    lines = [each.lineno for each in traceback.extract_tb(problem.__traceback__) if each.filename == str(path.resolve())]
+    lines = [
+        each.lineno for each in traceback.extract_tb(problem.__traceback__) if each.filename == str(path.resolve())
+    ]
     return f", line {lines[-1]}" if lines else ""
 
 

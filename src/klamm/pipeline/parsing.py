@@ -41,8 +41,8 @@ def schema_of(source: Source) -> "StructType":
         raise BadPipeline(f"source {source.name}: `json` is a StructType, or text as in a CREATE TABLE.")
     if ORIGIN in schema.names:
         raise BadPipeline(
-            f"source {source.name}: a column `{ORIGIN}` of the schema is in the way of the struct of that name, which says "
-            "where a record came from. Rename it in the records, or read it without `json`."
+            f"source {source.name}: a column `{ORIGIN}` of the schema is in the way of the struct of that name, which "
+            "says where a record came from. Rename it in the records, or read it without `json`."
         )
     return schema
 

@@ -8,7 +8,7 @@ class PipelineError(Exception):
     """It cannot be run, or it stopped. The text is all that is shown, unless somebody asks for more."""
 
 
-class BadPipeline(PipelineError):
+class BadPipeline(PipelineError):  # noqa: N818
     """The file says something that makes no sense."""
 
 

@@ -87,7 +87,8 @@ def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> No
     from confluent_kafka.cimpl import NewTopic as Asked
 
     asked = [Asked(each.name, num_partitions=each.partitions, replication_factor=each.replicas) for each in new]
-    futures = _admin(bootstrap, settings, []).create_topics(asked, operation_timeout=ANSWER_SECONDS) if asked else {}
+    admin = _admin(bootstrap, settings, [])
+    futures = admin.create_topics(asked, operation_timeout=ANSWER_SECONDS) if asked else {}
     for each in new:
         try:
             futures[each.name].result(ANSWER_SECONDS * 2)

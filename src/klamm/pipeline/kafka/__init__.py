@@ -1,0 +1,1 @@
+"""Blocking access to any cluster that speaks Kafka's protocol, for Spark's driver and executors."""

@@ -1,0 +1,40 @@
+"""What a source asks of a cluster, whoever answers: our own fetches, or librdkafka where TLS or SASL are needed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from klamm.ids import TopicPartition
+from klamm.pipeline.kafka.cluster import ClusterSeen
+from klamm.pipeline.kafka.ranges import Range
+from klamm.pipeline.kafka.settings import ClusterSettings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RAW, LIBRDKAFKA = "raw", "librdkafka"
+
+
+class Access(Protocol):
+    def look(self, topics: Sequence[str] | None) -> ClusterSeen:
+        """The cluster and these topics, or all of them."""
+
+    def offsets(self, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Per partition EARLIEST, LATEST or a time in ms; NO_MATCH where no record is as young as that."""
+
+    def rows(self, piece: Range, include_headers: bool) -> "Iterator[pa.RecordBatch]":
+        """The range's records, each once and in order; what a log does not have any more, or never had, is left out."""
+
+    def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """A group's progress."""
+
+    def close(self) -> None: ...
+
+
+def opened(settings: ClusterSettings, reader: str) -> Access:
+    if reader == RAW:
+        from klamm.pipeline.kafka.raw import RawAccess
+
+        return RawAccess(settings)
+    from klamm.pipeline.kafka.librdkafka import LibrdkafkaAccess
+
+    return LibrdkafkaAccess(settings)

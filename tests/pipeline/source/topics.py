@@ -1,0 +1,37 @@
+"""Topics with records in them, for tests that read."""
+
+from collections.abc import Iterable
+
+from confluent_kafka import Producer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+QUIET = {"log_level": 0}
+
+
+class Topics:
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._configuration = {"bootstrap.servers": bootstrap_servers, **QUIET}
+        self._admin = AdminClient(self._configuration)
+
+    def create(self, name: str, partitions: int = 1, replicas: int = 1, **settings: str) -> None:
+        config = {key.replace("_", "."): value for key, value in settings.items()}
+        created = self._admin.create_topics([NewTopic(name, partitions, replicas, config=config)])
+        created[name].result(30)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        self._admin.create_partitions([NewPartitions(name, total)])[name].result(30)
+
+    def delete(self, name: str) -> None:
+        self._admin.delete_topics([name], operation_timeout=30)[name].result(30)
+
+    def topic_id(self, name: str) -> str:
+        return str(self._admin.describe_topics(TopicCollection([name]))[name].result(30).topic_id)
+
+    def write(self, name: str, partition: int, values: Iterable[bytes], **producer: str) -> None:
+        settings = {key.replace("_", "."): value for key, value in producer.items()}
+        written = Producer({**self._configuration, "linger.ms": 5, **settings})
+        for value in values:
+            written.produce(name, value, partition=partition)
+            written.poll(0)
+        assert written.flush(30) == 0

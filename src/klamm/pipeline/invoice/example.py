@@ -32,6 +32,17 @@ CHECKS = {
         total = aggregate(line_items.amount, cast(0 as decimal(12,2)), (sum, each) -> cast(sum + each as decimal(12,2)))
     """,
 }
+EXAMPLE = {
+    "invoice_number": "1",
+    "store_id": "S007",
+    "customer_id": "C00042",
+    "issued_at": "2026-01-01T10:04:00Z",
+    "line_items": [
+        {"product": "Milch", "quantity": 2, "unit_price": 1.19, "amount": 2.38},
+        {"product": "Honig", "quantity": 1, "unit_price": 5.40, "amount": 5.40},
+    ],
+    "total": 7.78,
+}
 
 
 def invoices(invoice: DataFrame) -> DataFrame:
@@ -100,13 +111,36 @@ class Points(StatefulProcessor):
 
 pipeline = Pipeline(
     name="invoice",
-    sources=[Source("invoice", json=INVOICE, checks=CHECKS)],
+    sources=[
+        Source(
+            "invoice",
+            json=INVOICE,
+            checks=CHECKS,
+            examples=[EXAMPLE, EXAMPLE, {**EXAMPLE, "total": 7.79}, "not an invoice"],
+        )
+    ],
     steps=[store_revenue],
     outputs=[
         Table("invoices", invoices, key="invoice_number"),
         Table("line_items", line_items, key=("invoice_number", "line_number")),
-        Table("store_revenue", store_revenue, key=("store_id", "window_start"), on_match="update"),
+        Table(
+            "store_revenue",
+            store_revenue,
+            key=("store_id", "window_start"),
+            on_match="update",
+            expect=[
+                {"store_id": "S007", "revenue": 7.78, "invoices": 1},
+            ],
+        ),
         Topic("store-revenue", store_revenue_messages),
-        Table("loyalty", loyalty, key="customer_id", on_match="update"),
+        Table(
+            "loyalty",
+            loyalty,
+            key="customer_id",
+            on_match="update",
+            expect=[
+                {"customer_id": "C00042", "points": 7, "invoices": 1},
+            ],
+        ),
     ],
 )

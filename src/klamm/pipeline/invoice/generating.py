@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=_positive, help="so many a second; without it, as quickly as it goes")
     parser.add_argument("--seed", type=int, help="the same seed and start, the same invoices; else any")
     parser.add_argument("--start-ms", type=int, help="when the first is issued; else so that the last is issued now")
+    parser.add_argument(
+        "--step-ms", type=_count, help="between one and the next, by their times; else as the rate says"
+    )
     parser.add_argument("--late", type=_share, default=default.late, metavar="SHARE", help="%(default)s")
     parser.add_argument("--copied", type=_share, default=default.copied, metavar="SHARE", help="%(default)s")
     parser.add_argument("--malformed", type=_share, default=default.malformed, metavar="SHARE", help="%(default)s")
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def recipe_of(options: argparse.Namespace, now_ms: int) -> Recipe:
-    step_ms = max(1, int(1_000 / options.rate)) if options.rate else Recipe(0).step_ms
+    step_ms = options.step_ms or (max(1, int(1_000 / options.rate)) if options.rate else Recipe(0).step_ms)
     is_live = options.rate is not None or options.count is None
     start_ms = now_ms if is_live else now_ms - options.count * step_ms
     return Recipe(

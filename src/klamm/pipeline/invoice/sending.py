@@ -1,7 +1,7 @@
 """Invoices on their way into a topic: idempotent, acknowledged by all in-sync replicas, patient while brokers are down.
 
-The queue is short on purpose. While a partition has no leader the others must not run hours ahead of it, or what it
-gets in the end would be late without having been made so.
+They go in rounds, each acknowledged as a whole before the next. While a partition has no leader the others must not run
+hours ahead of it, or what it gets in the end would be late without having been made so.
 """
 
 import time
@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from klamm.pipeline.invoice.generator import Invoice
 
 PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
-QUEUED = 20_000
+ROUND = 20_000
 GIVE_UP_SECONDS = 600
 LOOK_SECONDS = 30
 POLL_EVERY = 500
@@ -24,7 +24,7 @@ SETTINGS = {
     "acks": "all",
     "linger.ms": 20,
     "compression.type": "lz4",
-    "queue.buffering.max.messages": QUEUED,
+    "queue.buffering.max.messages": ROUND,
     "delivery.timeout.ms": GIVE_UP_SECONDS * 1_000,
     "log_level": 2,
 }
@@ -67,13 +67,13 @@ def send(
             if sent.records % POLL_EVERY == 0:
                 producer.poll(0)
                 on_progress(sent)
+            if sent.records % ROUND == 0:
+                _wait_acknowledged(producer, sent, on_progress)
             if sent.errors:
                 break
     except KafkaException as problem:
         sent.errors.append(str(problem))
-    while producer.flush(1.0):
-        on_progress(sent)
-    on_progress(sent)
+    _wait_acknowledged(producer, sent, on_progress)
     return sent
 
 
@@ -97,6 +97,11 @@ def _produce(producer: Producer, topic: str, invoice: Invoice, delivered: Callab
             return
         except BufferError:
             producer.poll(0.1)
+
+
+def _wait_acknowledged(producer: Producer, sent: Sent, on_progress: Callable[[Sent], None]) -> None:
+    while producer.flush(1.0):
+        on_progress(sent)
 
 
 class _Pace:

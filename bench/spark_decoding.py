@@ -1,8 +1,8 @@
 """How quickly v2 batches become Arrow's rows on one core: Klamm's decoder, and aiokafka's Cython records then Arrow.
 
-Both check every CRC and fill the same columns. The two take turns, because the machine may be busy with other things,
-and the best of some rounds counts. Values are text whose lengths vary by a third about the one named, and for the last
-lines all of one length, as counters and sensors send them.
+Both check every CRC and fill the same columns. The two take turns and CPU time counts, the best of some rounds, because
+the machine may be busy with other things. Values are text whose lengths vary by a third about the one named; where it
+says "one length" all are alike, as counters and sensors send them.
 """
 
 import random

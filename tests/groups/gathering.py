@@ -105,7 +105,10 @@ class Gathering:
         asked = self._admin.describe_consumer_groups([self.group], request_timeout=10)[self.group]
         try:
             found = asked.result(timeout=20)
-        except KafkaException:  # There is no coordinator, or it is still reading.
+        except KafkaException:
+            # There is no coordinator, or it is still reading, or it is another one: librdkafka's admin client goes on
+            # to ask the one it knew.
+            self._admin = AdminClient({"bootstrap.servers": self._bootstrap})
             return -1, ConsumerGroupState.UNKNOWN
         return len(found.members), found.state
 

@@ -94,6 +94,23 @@ def test_nor_if_it_is_killed_before_it_could_say_so(world: ClusterWorld, damage:
     assert state(world, 3).leader == -1
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_nor_if_it_is_stopped_before_it_could_say_so(world: ClusterWorld, damage: Callable[[Member], None]) -> None:
+    """It closed its logs in good order; but what was damaged is missing in them (sim 1002753)."""
+    all_are_gone(world)
+    damage(world[0])
+    world[0].start()
+    world.run_until(lambda: world[0].broker.is_open, 5_000.0)
+    world[3].kill()
+    world[0].begin_to_stop()
+    world.run_until(lambda: world[0].has_stopped, 60_000.0)
+    world[3].start()
+    world[0].start()
+    world.run_until(lambda: world[0].is_serving, 20_000.0)
+    world.run(5_000.0)
+    assert state(world, 3).leader == -1
+
+
 def test_who_was_given_what_it_lost_may_lead_after_the_next_kill(world: ClusterWorld) -> None:
     """After a power loss a torn end is the rule. It must not cost the trust in what is written from then on."""
     all_are_gone(world)

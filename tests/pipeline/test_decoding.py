@@ -101,6 +101,7 @@ def responses(draw: st.DrawFn) -> bytes:
     return bytes(response)
 
 
+@settings(max_examples=60)
 @given(responses(), st.booleans())
 def test_the_rows_are_those_of_the_twin(response: bytes, include_headers: bool) -> None:
     found, next_offset = decoded(response, include_headers=include_headers)
@@ -112,6 +113,7 @@ def test_the_rows_are_those_of_the_twin(response: bytes, include_headers: bool) 
     assert next_offset == max((batch.next_offset for _, batch in batches(response)), default=0)
 
 
+@settings(max_examples=50)
 @given(responses(), st.data())
 def test_any_range_of_offsets(response: bytes, data: st.DataObject) -> None:
     known = [0] + [offset for _, batch in batches(response) for offset in (batch.base_offset, batch.next_offset)]
@@ -122,6 +124,7 @@ def test_any_range_of_offsets(response: bytes, data: st.DataObject) -> None:
     assert next_offset >= start
 
 
+@settings(max_examples=50)
 @given(responses(), st.integers(0, 400))
 def test_a_torn_last_batch_is_left_for_the_next_fetch(response: bytes, cut: int) -> None:
     torn = response[: max(0, len(response) - cut)]
@@ -130,7 +133,7 @@ def test_a_torn_last_batch_is_left_for_the_next_fetch(response: bytes, cut: int)
     assert found + decoded(response, next_offset)[0] == twin(response)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(responses(), st.data())
 def test_damage_is_refused_or_harmless(response: bytes, data: st.DataObject) -> None:
     """Whatever stands in the records of a batch with a right CRC: the twin's rows, or its refusal."""

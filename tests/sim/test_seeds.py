@@ -32,6 +32,10 @@ PINNED = {
 }
 """A seed that once failed, and what it taught; all of them before there were groups."""
 
+PINNED_WITH_GROUPS = {
+    1000346: "a static member succeeded one that waited for its assignment, and nobody ever got anything",
+    1002753: "damage was found and mended, and the node stopped cleanly before the controller had heard of it",
+}
 
 FRESH = 3
 
@@ -46,6 +50,11 @@ def check(plan: Plan) -> None:
 @pytest.mark.parametrize("seed", PINNED)
 def test_a_run_that_once_failed(seed: int) -> None:
     check(drawn_plan(seed, with_groups=False))
+
+
+@pytest.mark.parametrize("seed", PINNED_WITH_GROUPS)
+def test_a_run_with_groups_that_once_failed(seed: int) -> None:
+    check(drawn_plan(seed))
 
 
 @pytest.mark.parametrize("seed", range(8))

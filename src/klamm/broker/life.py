@@ -11,8 +11,10 @@ under the same incarnation: else the controller would know a life of which no no
 
 A disk that broke a promise ends the trust: the system may have dropped what it could not write. Damage that is found
 when the logs are opened is something else. By then the controller may have been told that everything is there; it is
-told otherwise before it counts on this broker, and from then on what is written can be trusted again. (A process that
-is killed while it writes may leave half a batch behind, and is doubted for it without need.)
+told otherwise before it counts on this broker, and from then on what is written can be trusted again. A life that ends
+before the controller has heard of it must not look like one that ended cleanly: nothing is missing in a log that was
+made whole, for all that the next life can see. (A process that is killed while it writes may leave half a batch behind,
+and is doubted for it without need.)
 """
 
 import contextlib
@@ -31,7 +33,7 @@ class Life:
         self._boot_id = boot_id
         """Another one whenever the machine was started; None if nobody can tell."""
         self.is_doubted = False
-        """Whether something that an earlier life wrote was found missing."""
+        """Whether something that an earlier life wrote was found missing, and the controller has not been told."""
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
@@ -58,6 +60,7 @@ class Life:
 
     def begin(self, epoch: int) -> None:
         """It is. From now on it does something: a note that it only asked must not stay."""
+        self.is_doubted = False
         if not self._note(epoch, b""):
             self._forget()
 

@@ -1,4 +1,4 @@
-"""`klamm pipeline`: a file of functions on data frames, run on Spark against a cluster; checked and tried without one."""
+"""`klamm pipeline`: a file of functions on data frames, run on Spark against a cluster, or looked at without one."""
 
 import argparse
 from collections.abc import Callable, Sequence

@@ -1,11 +1,11 @@
-"""`klamm pipeline run`: what is shown while it runs and when it ends; the running itself is `klamm.pipeline.running`."""
+"""`klamm pipeline run`: what is shown while it runs and when it ends; `klamm.pipeline.running` does it."""
 
 import argparse
 import json
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -84,8 +84,8 @@ def _is_reset(directory: Directory, without_asking: bool) -> bool:
         return True
     if not without_asking:
         say(
-            f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables stay: rows "
-            "whose key they have are not added again, but tables without a key get every row once more."
+            f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables "
+            "stay: rows whose key they have are not added again, but tables without a key get every row once more."
         )
         if not sys.stdin.isatty():
             failed("pipeline run", "nobody is here to agree; say --yes")

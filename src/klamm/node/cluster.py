@@ -88,7 +88,7 @@ class Cluster:
         """Whether there is nothing to recover, and that was put down. A life that opened nothing ends as it began."""
         if not self._is_broker:
             return True
-        if self.membership.is_replaced:
+        if self.membership.is_replaced or self._broker.life.is_doubted:
             return False
         epoch = max(self.membership.epoch, self._previous_epoch)
         return (self._broker.is_open or self._clean) and self._broker.note_clean_shutdown(epoch)

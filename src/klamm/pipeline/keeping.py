@@ -74,7 +74,7 @@ class Directory:
     def claimed(self, query: PlannedQuery, cluster_id: str) -> str:
         """The id of the query's checkpoint: its own, or that of a new one."""
         note = self.checkpoint(query.name) / NOTE
-        wanted = {
+        wanted: dict[str, object] = {
             "cluster": cluster_id,
             "topics": sorted(source.topic for source in query.sources),
             "state": [*query.operators, query.mode] if query.operators else [],

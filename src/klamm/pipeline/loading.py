@@ -29,7 +29,7 @@ class Loaded:
         from pyspark import cloudpickle
 
         for module in self.modules:
-            cloudpickle.register_pickle_by_value(module)
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 def loaded(path: str | Path) -> Loaded:

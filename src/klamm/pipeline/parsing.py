@@ -142,7 +142,7 @@ def _failed_check(columns: "DataFrame", source: Source) -> "Column":
     import pyspark.sql.functions as f
 
     problem = f.lit(None).cast("string")
-    for name, condition in reversed(source.checks.items()):
+    for name, condition in reversed(list(source.checks.items())):
         try:
             columns.where(condition)
         except Exception as refusal:

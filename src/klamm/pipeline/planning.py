@@ -98,13 +98,15 @@ def empty_records(spark: "SparkSession", source: Source) -> "DataFrame":
     from pyspark.sql.types import StructType
 
     with_headers = source.options.get("includeHeaders", "false").lower() == "true"
-    return _empty(spark, StructType.fromDDL(f"{RECORD}, {HEADERS}" if with_headers else RECORD))
+    schema = StructType.fromDDL(f"{RECORD}, {HEADERS}" if with_headers else RECORD)
+    assert isinstance(schema, StructType)
+    return _empty(spark, schema)
 
 
 def operators_of(frame: "DataFrame") -> list[Any]:
     """The nodes of its plan that keep state, or would have to."""
     found: list[Any] = []
-    _walk(frame._jdf.queryExecution().analyzed(), found)  # type: ignore[operator]
+    _walk(frame._jdf.queryExecution().analyzed(), found)
     return found
 
 
@@ -165,7 +167,7 @@ def _query(
 def _mode(spark: "SparkSession", flow: Flow, base: str, frame: "DataFrame") -> str:
     """Update, where rows come as soon as they change; append where Spark takes nothing else."""
     jvm: Any = spark._jvm
-    analyzed = frame._jdf.queryExecution().analyzed()  # type: ignore[operator]
+    analyzed = frame._jdf.queryExecution().analyzed()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     modes = jvm.org.apache.spark.sql.streaming.OutputMode
     refusals = []

@@ -144,7 +144,7 @@ class Queries:
         return self._spark.readStream.format(FORMAT).options(**options).load()
 
     def _tables(self, query: PlannedQuery) -> dict[str, Any]:
-        wanted = {
+        wanted: dict[str, dict[str, Any]] = {
             output.name: {"format": output.format, "key": tuple(output.key), "on_match": output.on_match}
             for output in query.outputs
             if isinstance(output, Table)

@@ -58,7 +58,7 @@ def _start_java(settings: dict[str, str], java_process: dict[str, Any]) -> None:
 
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        SparkContext._ensure_initialized(gateway=launch_gateway(conf, dict(java_process)))
+        SparkContext._ensure_initialized(gateway=launch_gateway(conf, dict(java_process)))  # type: ignore[no-untyped-call]
 
 
 def _for_cores(master: str) -> dict[str, str]:

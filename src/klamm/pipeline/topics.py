@@ -84,10 +84,11 @@ def missing(pipeline: Pipeline, cluster: Cluster) -> list[NewTopic]:
 
 def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> None:
     from confluent_kafka import KafkaError, KafkaException
-    from confluent_kafka.admin import NewTopic as Asked
+    from confluent_kafka.cimpl import NewTopic as Asked
 
     asked = [Asked(each.name, num_partitions=each.partitions, replication_factor=each.replicas) for each in new]
-    futures = _admin(bootstrap, settings, []).create_topics(asked, operation_timeout=ANSWER_SECONDS) if asked else {}
+    admin = _admin(bootstrap, settings, [])
+    futures = admin.create_topics(asked, operation_timeout=ANSWER_SECONDS) if asked else {}
     for each in new:
         try:
             futures[each.name].result(ANSWER_SECONDS * 2)
@@ -102,15 +103,13 @@ def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> No
 def _admin(bootstrap: str, settings: Mapping[str, str], complaints: list[str]) -> Any:
     from confluent_kafka.admin import AdminClient
 
-    return AdminClient(
-        {
-            **settings,
-            "bootstrap.servers": bootstrap,
-            "socket.connection.setup.timeout.ms": 5000,
-            "error_cb": lambda error: complaints.append(error.str()),
-        },
-        logger=_Silent(),
-    )
+    properties: dict[str, Any] = {
+        **settings,
+        "bootstrap.servers": bootstrap,
+        "socket.connection.setup.timeout.ms": 5000,
+        "error_cb": lambda error: complaints.append(error.str()),
+    }
+    return AdminClient(properties, logger=_Silent())
 
 
 class _Silent:

@@ -82,6 +82,17 @@ def test_timers_of_classic_members_run_from_the_upgrade() -> None:
     assert [(timer.kind, timer.member_id) for timer in bench.pass_ms(1)] == [(SESSION, "x")]
 
 
+def test_a_successor_does_not_inherit_that_the_group_was_between_two_assignments() -> None:
+    """Nothing changes when a static member is succeeded; yet nobody was given anything before (sim 1000346)."""
+    bench = Bench({"a": 4})
+    waiting = replace(classic_member("x"), instance_id="seat")
+    wish = replace(WISH, instance_id="seat")
+    verdict = ConsumerGroup.upgrade(classic_group(waiting), bench.surroundings, wish, "ticket", bench.now)
+    [answered] = verdict.response
+    assert isinstance(answered.reply, HeartbeatReply)
+    assert by_name(answered.reply.assignment or {}) == {"a": {0, 1, 2, 3}}
+
+
 def test_member_without_assignment_is_upgraded_with_nothing() -> None:
     bench = Bench({"a": 4})
     upgraded(bench, classic_group(classic_member("x")))

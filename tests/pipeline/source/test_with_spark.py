@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from tests.pipeline.source.topics import Topics
 
@@ -88,18 +87,9 @@ def test_a_stream_reads_in_triggers_goes_on_and_finds_new_partitions(
     assert source["latestOffset"]["triggers"] == {"0": 60, "1": 30}
     assert source["endOffset"]["triggers"] == {"0": 20, "1": 10}
 
-    assert _committed(topics, "watched", "triggers", 2) == [60, 30]
+    assert topics.committed("watched", "triggers", 2) == [60, 30]
 
     topics.write("triggers", 1, [b"more"])
     topics.add_partitions("triggers", 3)
     topics.write("triggers", 2, [b"c0", b"c1"])
     assert sorted(stream().run("triggers").rows) == [(1, 30, b"more"), (2, 0, b"c0"), (2, 1, b"c1")]
-
-
-def _committed(topics: Topics, group: str, topic: str, partitions: int) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": topics.bootstrap_servers, "group.id": group, "log_level": 0})
-    try:
-        keys = [TopicPartition(topic, partition) for partition in range(partitions)]
-        return [found.offset for found in consumer.committed(keys, timeout=30)]
-    finally:
-        consumer.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from confluent_kafka import Producer, TopicCollection
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 QUIET = {"log_level": 0}
@@ -25,8 +25,13 @@ class Topics:
     def delete(self, name: str) -> None:
         self._admin.delete_topics([name], operation_timeout=30)[name].result(30)
 
-    def topic_id(self, name: str) -> str:
-        return str(self._admin.describe_topics(TopicCollection([name]))[name].result(30).topic_id)
+    def committed(self, group: str, topic: str, partitions: int) -> list[int]:
+        consumer = Consumer({**self._configuration, "group.id": group})
+        try:
+            keys = [TopicPartition(topic, partition) for partition in range(partitions)]
+            return [found.offset for found in consumer.committed(keys, timeout=30)]
+        finally:
+            consumer.close()
 
     def write(self, name: str, partition: int, values: Iterable[bytes], **producer: str) -> None:
         settings = {key.replace("_", "."): value for key, value in producer.items()}

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from klamm.pipeline.tables import DoesNotFit, Written, open_table
+from klamm.pipeline.tables import Written, open_table
 from klamm.pipeline.tables.places import AS_MANY
 
 if TYPE_CHECKING:

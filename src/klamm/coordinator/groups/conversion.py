@@ -25,7 +25,7 @@ from klamm.coordinator.groups.consumer_member import (
 )
 from klamm.coordinator.groups.consumer_state import NO_TARGET_YET, ConsumerState, classic_protocols, epoch_record
 from klamm.coordinator.groups.group import CONSUMER_PROTOCOL_TYPE
-from klamm.coordinator.groups.subscribed import existing, topics_hash
+from klamm.coordinator.groups.subscribed import NO_TOPICS_HASH, existing, topics_hash
 from klamm.coordinator.groups.subscription import (
     GivenPartitions,
     assignment_bytes,
@@ -90,9 +90,13 @@ def upgrade(classic: ClassicSnapshot, image: Image) -> list[GroupRecord]:
         return records
     members = [_upgraded(classic, member, image) for member in classic.members]
     members.sort(key=lambda member: member.member_id)
-    _check_each_has_its_own(classic, members)
+    had = _each_with_its_own(classic, members)
+    topics = existing(members, {}, image)
+    # A group that was in the middle of a rebalance has partitions that nobody was given: it must not stay like that,
+    # even if the member that comes is a successor who changes nothing. It comes to its next epoch then.
+    is_whole = all((topic.topic_id, index) in had for topic in topics for index in range(len(topic.partitions)))
     records += [profile_record(group, member) for member in members]
-    records.append(epoch_record(group, epoch, topics_hash(existing(members, {}, image), image)))
+    records.append(epoch_record(group, epoch, topics_hash(topics, image) if is_whole else NO_TOPICS_HASH))
     records += [target_record(group, member.member_id, _plain(member)) for member in members]
     # The target is not ours, so it is no reason to wait with the next one.
     records.append(target_epoch_record(group, epoch, NO_TARGET_YET))
@@ -185,8 +189,8 @@ def _upgraded(classic: ClassicSnapshot, member: ClassicSnapshotMember, image: Im
     return Member(member.member_id, profile, epoch, epoch, assigned=held)
 
 
-def _check_each_has_its_own(classic: ClassicSnapshot, members: Iterable[Member]) -> None:
-    """Members of a classic group may agree that several read the same. Here a partition is with one."""
+def _each_with_its_own(classic: ClassicSnapshot, members: Iterable[Member]) -> set[tuple[Uuid, int]]:
+    """What they have together. Members of a classic group may agree that several read the same; here one does."""
     had: set[tuple[Uuid, int]] = set()
     for member in members:
         for topic, partitions in member.assigned.items():
@@ -195,6 +199,7 @@ def _check_each_has_its_own(classic: ClassicSnapshot, members: Iterable[Member])
                     message = f"Cannot upgrade the classic group {classic.group_id}: some partitions have two readers."
                     raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
                 had.add((topic, partition))
+    return had
 
 
 def _version_of(subscription: bytes) -> int:

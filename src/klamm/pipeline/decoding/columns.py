@@ -27,6 +27,7 @@ class Fields:
 
     offsets: Numbers
     timestamps: Numbers
+    append_times: Numbers
     key_starts: Numbers
     key_ends: Numbers
     key_is_null: Flags
@@ -76,6 +77,7 @@ def fields_at(
     return Fields(
         offsets,
         timestamps,
+        append_times,
         key_starts,
         key_ends,
         key_is_null,

@@ -10,15 +10,33 @@ import numpy as np
 import pyarrow as pa
 
 from klamm.pipeline.decoding.columns import Fields, fields_at, keys_and_values, timestamp_column
-from klamm.pipeline.decoding.gathering import ENOUGH_ROWS, Gathered, gathered
+from klamm.pipeline.decoding.gathering import Gathered, gathered
 from klamm.pipeline.decoding.headers import headers_column
 from klamm.pipeline.decoding.scanning import record_positions
 from klamm.pipeline.decoding.schema import TIMESTAMP, arrow_schema
 from klamm.pipeline.decoding.varints import Bytes, Numbers
-from klamm.pipeline.decoding.walking import Visible, Walk
+from klamm.pipeline.decoding.walking import Walk
+from klamm.records.batch import (
+    ATTRIBUTES_AT,
+    BASE_OFFSET_AT,
+    BASE_TIMESTAMP_AT,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA_AT,
+    LOG_APPEND_TIME_BIT,
+    MAX_TIMESTAMP_AT,
+)
 from klamm.records.invalid import InvalidBatch
 
-MOST_ROWS = 2 * ENOUGH_ROWS
+_HEADER = np.dtype(
+    {
+        "names": ["base_offset", "attributes", "last_offset_delta", "base_timestamp", "max_timestamp"],
+        "formats": [">i8", ">i2", ">i4", ">i8", ">i8"],
+        "offsets": [BASE_OFFSET_AT, ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, BASE_TIMESTAMP_AT, MAX_TIMESTAMP_AT],
+        "itemsize": HEADER_BYTES,
+    }
+)
+
+MOST_ROWS = 16_384
 """In one Arrow record batch: enough to forget what each costs, few enough for the columns to stay in the cache."""
 
 MOST_BYTES = 64 * 2**20
@@ -32,9 +50,9 @@ class Decoder:
         self._name = f"{topic}-{partition}"
         self._schema = arrow_schema(include_headers)
         self._include_headers = include_headers
-        self._topics = pa.array([topic] * MOST_ROWS, type=pa.string())
-        self._partitions = pa.array(np.full(MOST_ROWS, partition, dtype=np.int32))
-        self._create_time = pa.array(np.zeros(MOST_ROWS, dtype=np.int32))
+        self._topics = pa.repeat(pa.scalar(topic, pa.string()), MOST_ROWS)
+        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), MOST_ROWS)
+        self._create_time = pa.repeat(pa.scalar(0, pa.int32()), MOST_ROWS)
 
     def decode(
         self, records: memoryview, start: int, end: int, aborted: Sequence[tuple[int, int]] = ()
@@ -44,34 +62,28 @@ class Decoder:
         `records` holds whole batches, perhaps with a torn one behind them. `aborted` are (producer id, first offset) of
         the response when only what is committed is read, else nothing.
         """
+        response = np.frombuffer(records, dtype=np.uint8)
         walk = Walk(records, start, end, aborted)
+        found: list[pa.RecordBatch] = []
         try:
-            found = [batch for group in gathered(records, walk) for batch in self._decoded(group, start, end)]
+            for group in gathered(records, walk):
+                found += self._decoded(response, group, start, end)
         except InvalidBatch as error:
             raise InvalidBatch(error.code, f"{self._name}: {error.message}") from error
         return found, walk.next_offset
 
-    def _decoded(self, group: Gathered, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    def _decoded(self, response: Bytes, group: Gathered, start: int, end: int) -> Iterator[pa.RecordBatch]:
         buffer = np.frombuffer(group.buffer, dtype=np.uint8)
         view = memoryview(group.buffer)
-        columns = np.array(group.batches, dtype=np.int64).T
-        counts = columns[Visible._fields.index("rows")]
-        positions = record_positions(buffer, group.begins, group.ends, counts.tolist())
-        base_offsets, last_deltas, timestamps, append_times = np.repeat(columns[-4:], counts, axis=1)
+        positions = record_positions(buffer, group.begins, group.ends, group.counts)
+        shared = np.repeat(_shared(response, group.heads), group.counts, axis=1)
         for rows in _chunks(positions, group.ends[-1]):
-            fields = fields_at(
-                buffer, positions[rows], base_offsets[rows], last_deltas[rows], timestamps[rows], append_times[rows]
-            )
+            fields = fields_at(buffer, positions[rows], *shared[:, rows])
             first, behind = np.searchsorted(fields.offsets, (start, end)).tolist()
-            if first >= behind:
-                continue
-            if behind - first < len(fields.offsets):
-                fields, append_times_here = fields[first:behind], append_times[rows][first:behind]
-            else:
-                append_times_here = append_times[rows]
-            yield self._record_batch(buffer, view, fields, append_times_here)
+            if first < behind:
+                yield self._record_batch(buffer, view, fields[first:behind])
 
-    def _record_batch(self, buffer: Bytes, view: memoryview, fields: Fields, append_times: Numbers) -> pa.RecordBatch:
+    def _record_batch(self, buffer: Bytes, view: memoryview, fields: Fields) -> pa.RecordBatch:
         rows = len(fields.offsets)
         columns = [
             *keys_and_values(view, fields),
@@ -79,11 +91,21 @@ class Decoder:
             self._partitions[:rows],
             pa.array(fields.offsets),
             timestamp_column(fields.timestamps, TIMESTAMP),
-            pa.array(append_times.astype(np.int32)) if append_times.any() else self._create_time[:rows],
+            pa.array(fields.append_times.astype(np.int32)) if fields.append_times.any() else self._create_time[:rows],
         ]
         if self._include_headers:
             columns.append(headers_column(buffer, view, fields))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def _shared(response: Bytes, heads: list[int]) -> Numbers:
+    """What a batch's rows share: base offset, last offset delta, timestamp, and whether that is LogAppendTime."""
+    # A header may start at any byte, so this is a view of all of them.
+    anywhere = np.ndarray(len(response) - HEADER_BYTES + 1, dtype=_HEADER, buffer=response.data, strides=(1,))
+    headers = anywhere[heads]
+    append_time = (headers["attributes"] & LOG_APPEND_TIME_BIT) != 0
+    timestamp = np.where(append_time, headers["max_timestamp"], headers["base_timestamp"])
+    return np.array((headers["base_offset"], headers["last_offset_delta"], timestamp, append_time), dtype=np.int64)
 
 
 def _chunks(positions: Numbers, end: int) -> Iterator[slice]:

@@ -19,9 +19,14 @@ from klamm.records.invalid import InvalidBatch
 # How far a record with this first byte goes, its own prefix included; for a longer prefix, what the first byte adds.
 _STEPS = tuple(1 + (first >> 1) if first < 128 else 2 + ((first & 127) >> 1) for first in range(256))
 
+# The same for two bytes, the first in the lower half; 0 where the prefix is longer than that.
+_FIRST, _SECOND = np.arange(65_536) & 255, np.arange(65_536) >> 8
+_STEPS_OF_TWO: Numbers = np.array(_STEPS)[_FIRST] + np.where(_FIRST > 127, _SECOND << 6, 0)
+_STEPS_OF_TWO[(_FIRST > 127) & (_SECOND > 127)] = 0
+
 _SHORTEST_RUN = 16
 _FIRST_WALK = 32
-_FEWEST_SIDE_BY_SIDE = 64
+_FEWEST_SIDE_BY_SIDE = 48
 
 
 def record_positions(buffer: Bytes, begins: list[int], ends: list[int], counts: list[int]) -> Numbers:
@@ -48,8 +53,7 @@ def _walk_side_by_side(
     step = 0
     while at.size >= _FEWEST_SIDE_BY_SIDE:
         positions[row + step] = at
-        length, behind = numbers_at(buffer, at)
-        at = behind + (length >> 1)
+        at = _stepped(buffer, at)
         step += 1
         going = count > step
         if going.all():
@@ -63,6 +67,16 @@ def _walk_side_by_side(
         if one_at > one_end:
             raise _not_filled()
         _walk(buffer, one_at, one_end, positions[one_row + step : one_row + one_count])
+
+
+def _stepped(buffer: Bytes, at: Numbers) -> Numbers:
+    """From every record to the next."""
+    prefixes = buffer.take(at + 1, mode="clip").astype(np.uint16) << 8 | buffer.take(at, mode="clip")
+    steps: Numbers = _STEPS_OF_TWO.take(prefixes)
+    if steps.all():
+        return at + steps
+    lengths, behind = numbers_at(buffer, at)
+    return behind + (lengths >> 1)
 
 
 def _walk(buffer: Bytes, begin: int, end: int, positions: Numbers) -> None:

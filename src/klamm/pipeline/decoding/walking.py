@@ -8,6 +8,7 @@ the log says where it ended.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from struct import Struct
 from typing import NamedTuple
 
 from klamm.errors import ErrorCode
@@ -15,10 +16,8 @@ from klamm.records.batch import (
     ATTRIBUTES_AT,
     CODEC_BITS,
     CONTROL_BIT,
-    HEADER,
     HEADER_BYTES,
     LENGTH_AT,
-    LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_AT,
     OVERHEAD_BYTES,
@@ -33,23 +32,17 @@ _SMALLEST_LENGTH = HEADER_BYTES - OVERHEAD_BYTES
 _SMALLEST_LEGACY_LENGTH = 14
 _LARGEST_OFFSET = 2**63 - 1
 
-_unpack_header = HEADER.unpack_from
+# A batch's header without what is read later for many at once, or never: unpacking costs by the field.
+_unpack = Struct(">qi4xbIhi16xq6xi").unpack_from
 
 
 class Visible(NamedTuple):
-    """A batch with rows: its records are at `begin..end` of the response, as `codec` packed them.
+    """A batch with rows: it is at `at..end` of the response, its records packed by `codec`."""
 
-    `timestamp` is what the records' differences are added to, and with LogAppendTime every record's own.
-    """
-
-    begin: int
+    at: int
     end: int
     codec: int
     rows: int
-    base_offset: int
-    last_delta: int
-    timestamp: int
-    log_append_time: bool
 
 
 class Walk:
@@ -66,9 +59,7 @@ class Walk:
         hides = self._aborted.hides if self._aborted else None
         position, before = 0, -1
         while position + HEADER_BYTES <= size:
-            (base_offset, length, _, magic, crc, attributes, last_delta, base_ms, max_ms, producer_id, _, _, count) = (
-                _unpack_header(records, position)
-            )
+            base_offset, length, magic, crc, attributes, last_delta, producer_id, rows = _unpack(records, position)
             batch_end = position + OVERHEAD_BYTES + length
             if magic != MAGIC or length < _SMALLEST_LENGTH:
                 raise _strange(base_offset, length, magic)
@@ -91,13 +82,9 @@ class Walk:
                 continue
             if attributes & CONTROL_BIT or last_offset < start:
                 continue
-            body = batch + HEADER_BYTES
-            if count == 0 and body == batch_end:
+            if rows == 0 and length == _SMALLEST_LENGTH:
                 continue
-            append_time = attributes & LOG_APPEND_TIME_BIT != 0
-            timestamp = max_ms if append_time else base_ms
-            codec = attributes & CODEC_BITS
-            yield Visible(body, batch_end, codec, count, base_offset, last_delta, timestamp, append_time)
+            yield Visible(batch, batch_end, attributes & CODEC_BITS, rows)
         if size - position > MAGIC_AT and records[position + MAGIC_AT] != MAGIC:
             base_offset, length = int.from_bytes(records[position:][:8], "big"), records[position + LENGTH_AT :][:4]
             raise _strange(base_offset, int.from_bytes(length, "big"), records[position + MAGIC_AT])

@@ -2,8 +2,8 @@
 
 The versions are agreed on with ApiVersions, so that the other side may be Klamm, Apache Kafka or anybody else: for
 each API the newest version that both know. A request may be sent before the answer to the one before is taken; that is
-how the next records travel while the last ones are decoded. Answers are received into a buffer of their own size, once,
-and are decoded where they lie.
+how the next records travel while the last ones are decoded. Answers are received into one buffer, which stays, and are
+decoded where they lie: records in them are to be used before the next answer is received.
 """
 
 import socket
@@ -25,6 +25,7 @@ ELEMENTS = 4_000_000
 """Array elements in one answer: the metadata of some hundred thousand partitions."""
 MOST_BYTES = 1 << 30
 """An answer that claims to be larger comes from somebody who does not speak this protocol."""
+FIRST_BUFFER_BYTES = 1 << 16
 CLIENT_ID = "klamm-spark"
 
 _size = Struct(">i")
@@ -54,6 +55,7 @@ class Connection:
         self._count = 0
         self._sent: deque[_Sent] = deque()
         self._versions: dict[int, tuple[int, int]] = {}
+        self._buffer = memoryview(bytearray(FIRST_BUFFER_BYTES))
         try:
             self._socket = socket.create_connection(address, timeout_seconds)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -120,8 +122,9 @@ class Connection:
         return self._exactly(size, deadline)
 
     def _exactly(self, count: int, deadline: float) -> memoryview:
-        """A new buffer each time: Arrow may go on pointing into the last one."""
-        view = memoryview(bytearray(count))
+        if count > len(self._buffer):
+            self._buffer = memoryview(bytearray(count))
+        view = self._buffer[:count]
         received = 0
         while received < count:
             left = deadline - time.monotonic()

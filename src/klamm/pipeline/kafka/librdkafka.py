@@ -137,7 +137,7 @@ class LibrdkafkaAccess:
             "bootstrap.servers": ",".join(map(str, self._settings.bootstrap)),
             "client.id": self._settings.client_id,
             "log_level": 3,
-            **self._settings.for_librdkafka,
+            **dict(self._settings.for_librdkafka),
         }
 
     def _asked(self, question: Any) -> Any:

@@ -9,6 +9,7 @@ from klamm.pipeline.kafka.connection import CLIENT_ID, Address
 from klamm.pipeline.kafka.problems import ClusterProblem
 
 KAFKAS_PORT = 9092
+FIRST_PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +21,12 @@ class ClusterSettings:
     rack: str = ""
     read_committed: bool = False
     request_timeout_seconds: float = 30.0
-    first_patience_seconds: float = 20.0
+    first_patience_seconds: float = field(default_factory=lambda: FIRST_PATIENCE_SECONDS)
     patience_seconds: float = 120.0
     fetch_bytes: int = 12 << 20
     fetch_least_bytes: int = 1
     fetch_wait_ms: int = 500
-    for_librdkafka: dict[str, str] = field(default_factory=dict)
+    for_librdkafka: tuple[tuple[str, str], ...] = ()
     """The `kafka.` options without that prefix, where librdkafka reads instead of us."""
 
 

@@ -188,8 +188,8 @@ def _reader(given: Mapping[str, str]) -> str:
 _OURS = ("kafka.bootstrap.servers", "kafka.group.id", "kafka.isolation.level", "kafka.client.id", "kafka.client.rack")
 
 
-def _for_librdkafka(given: Mapping[str, str]) -> dict[str, str]:
+def _for_librdkafka(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     found = {name.removeprefix(KAFKA): text for name, text in given.items() if name.startswith(KAFKA)}
     for name in _OURS:
         found.pop(name.removeprefix(KAFKA), None)
-    return dict(sorted(found.items()))
+    return tuple(sorted(found.items()))

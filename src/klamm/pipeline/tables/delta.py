@@ -74,9 +74,12 @@ class DeltaSink:
                 return Written(was_done=True)
             try:
                 self._grow(table, schema)
-                return self._attempt(table, rows, batch_id)
+                written = self._attempt(table, rows, batch_id)
             except CommitFailedError as error:
                 refused = error
+            else:
+                self._maybe_sweep(table)
+                return written
         assert refused is not None
         raise refused
 
@@ -88,7 +91,7 @@ class DeltaSink:
             self._table = DeltaTable(self._directory)
             _check_usable(self._table, self._directory)
         else:
-            Path(self._directory).mkdir(parents=True, exist_ok=True)
+            _check_empty(Path(self._directory))
             self._table = DeltaTable.create(
                 self._directory, Schema.from_json(schema.json()), mode="ignore", configuration=CONFIGURATION
             )
@@ -105,13 +108,10 @@ class DeltaSink:
         work = self._work(table, f"{stem_of(self._application, batch_id)}-{uuid.uuid4().hex[:8]}")
         if self._mode == "update":
             work = self._all_dealt(rows.sparkSession, table, work)
-        transactions = [Transaction(self._application, batch_id)]
         report = self._run(rows, work)
         if report.added or report.removed:
-            self._commit(table, work, report, transactions)
+            self._commit(table, work, report, [Transaction(self._application, batch_id)])
         self._last_bytes = sum(file.size for file in report.added if file.is_change)
-        if table.version() % SWEEP_EVERY == 0:
-            table.vacuum(dry_run=False, full=True)
         return Written(report.rows_added, report.rows_replaced)
 
     def _work(self, table: DeltaTable, stem: str) -> Work:
@@ -180,9 +180,23 @@ class DeltaSink:
         table.update_incremental()
 
     def _discard(self, work: Work) -> None:
-        """What this attempt wrote. Its name is in the files' names, and in nobody else's."""
+        """What this attempt wrote. Its name is in the files' names, and in nobody else's.
+
+        A commit may have failed after it was made. So what the table holds by now stays.
+        """
+        kept = {file.path for file in _files_of(DeltaTable(self._directory))}
         for path in Path(self._directory).glob(f"{work.stem}*.parquet"):
-            path.unlink(missing_ok=True)
+            if path.name not in kept:
+                path.unlink(missing_ok=True)
+
+    def _maybe_sweep(self, table: DeltaTable) -> bool:
+        if table.version() % SWEEP_EVERY:
+            return False
+        try:
+            table.vacuum(dry_run=False, full=True)
+        except CommitFailedError:
+            return False
+        return True
 
 
 def _schema_of(table: DeltaTable, name: str) -> StructType:
@@ -204,6 +218,15 @@ def _removed(paths: Sequence[str], files: Sequence[Held], is_change: bool) -> li
     now_ms = int(time.time() * 1000)
     sizes = {file.path: file.size for file in files}
     return [RemoveAction(path, is_change, now_ms, sizes[path], {}) for path in paths]
+
+
+def _check_empty(directory: Path) -> None:
+    """A sweep would remove Parquet files that are not the table's: there must not be any to begin with."""
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.glob("*.parquet")):
+        raise DoesNotFit(
+            f"{directory} holds Parquet files and no Delta table. Write to another --data directory, or move them away."
+        )
 
 
 def _check_usable(table: DeltaTable, name: str) -> None:

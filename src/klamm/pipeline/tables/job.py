@@ -7,7 +7,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as f
 
 from klamm.pipeline.tables import task
-from klamm.pipeline.tables.places import to_merge
+from klamm.pipeline.tables.places import AS_MANY, to_merge
 from klamm.pipeline.tables.work import Report, Work
 
 if TYPE_CHECKING:
@@ -22,11 +22,13 @@ def run(rows: "DataFrame", work: Work, cores: int) -> Report:
 def _appended(rows: "DataFrame", work: Work, cores: int) -> "DataFrame":
     """No more tasks than can run at once: each writes a file."""
     old = to_merge(work.files) if work.may_merge else []
+    chunks = [old[start : start + AS_MANY] for start in range(0, len(old), AS_MANY)]
 
     def write(batches: Iterable[Any]) -> Iterator[Any]:
         context = TaskContext.get()
         assert context is not None
-        return task.append(work, batches, old[context.partitionId() :: cores])
+        mine = chunks[context.partitionId() :: cores]
+        return task.append(work, batches, [file for chunk in mine for file in chunk])
 
     return rows.select([_column(name) for name in work.schema.names]).coalesce(cores).mapInArrow(write, "report string")
 

@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from klamm.pipeline.tables import job
-from klamm.pipeline.tables.fitting import added_columns, check_key, null_key, schema_of_table
+from klamm.pipeline.tables.fitting import DoesNotFit, added_columns, check_key, null_key, schema_of_table
 from klamm.pipeline.tables.places import Held, buckets_for, digest, held, stem_of
 from klamm.pipeline.tables.work import Report, Work, Written
 from klamm.pipeline.tables.writing import is_there
@@ -76,6 +76,10 @@ class ParquetSink:
         note = self._directory / OURS / "schema.json"
         if note.exists():
             there = StructType.fromJson(json.loads(note.read_text()))
+        elif (self._directory / "_delta_log").exists():
+            raise DoesNotFit(
+                f'{self._directory} is a Delta table. Write to another --data directory, or use format="delta".'
+            )
         else:
             self._directory.mkdir(parents=True, exist_ok=True)
             found = self._files()

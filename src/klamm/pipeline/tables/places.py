@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 AS_MANY = 8
-LARGE_BYTES = 64 << 20
-"""A file of this size stays as it is."""
+LARGE_BYTES = 32 << 20
+"""A file of this size stays as it is, and a task that has more to write begins another."""
 SMALLEST_TIER_BYTES = 64 << 10
 BUCKET_BYTES = 8 << 20
 MOST_BUCKETS = 256

@@ -6,8 +6,7 @@ task that gets more than its worker's memory (a first run over a long topic) tak
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import IO
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,24 +17,14 @@ class Gathered:
     def __init__(self, batches: Iterable[pa.RecordBatch], in_memory_bytes: int = IN_MEMORY_BYTES) -> None:
         self.num_rows = 0
         self._kept: list[pa.RecordBatch] = []
-        self._file: IO[bytes] | None = None
-        size, writer = 0, None
-        for batch in batches:
+        size = 0
+        rest = iter(batches)
+        for batch in rest:
             self.num_rows += batch.num_rows
             size += batch.nbytes
-            if size <= in_memory_bytes:
-                self._kept.append(batch)
-                continue
-            if writer is None:
-                self._file = tempfile.NamedTemporaryFile(prefix="klamm-rows-")  # noqa: SIM115
-                writer = pa.ipc.new_file(self._file, batch.schema)
-            writer.write_batch(batch)
-        if writer is not None and self._file is not None:
-            writer.close()
-            self._file.flush()
-            with pa.memory_map(self._file.name) as mapped:
-                reader = pa.ipc.open_file(mapped)
-                self._kept += [reader.get_batch(number) for number in range(reader.num_record_batches)]
+            self._kept.append(batch)
+            if size > in_memory_bytes:
+                self._spill(rest)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         return iter(self._kept)
@@ -46,10 +35,17 @@ class Gathered:
     def column(self, name: str) -> pa.ChunkedArray:
         return self.select([name]).column(0)
 
-    def __enter__(self) -> "Gathered":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, raised: object, trace: TracebackType | None) -> None:
-        self._kept = []
-        if self._file is not None:
-            self._file.close()
+    def _spill(self, rest: Iterator[pa.RecordBatch]) -> None:
+        """The file has no name any more once it is mapped, and goes with the last row that is looked at."""
+        with tempfile.NamedTemporaryFile(prefix="klamm-rows-") as file:
+            writer: Any = None
+            for batch in rest:
+                self.num_rows += batch.num_rows
+                writer = writer or pa.ipc.new_file(file, batch.schema)
+                writer.write_batch(batch)
+            if writer is None:
+                return
+            writer.close()
+            file.flush()
+            reader = pa.ipc.open_file(pa.memory_map(file.name))
+            self._kept += [reader.get_batch(number) for number in range(reader.num_record_batches)]

@@ -45,17 +45,17 @@ def append(work: Work, batches: Iterable[pa.RecordBatch], merged: list[Held]) ->
 
 def merge_in(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of one bucket into a table with a key."""
-    with Gathered(batches) as gathered:
-        if gathered.num_rows == 0:
-            return
-        place = Place(work.key_digest, _only(gathered.column(BUCKET)), work.buckets)
-        keys = _keys_of(gathered, work)
-        nulls = _rows_with_null(keys, work.key)
-        if nulls:
-            yield _said(Report(null_keys=nulls))
-        else:
-            how = {"ignore": _ignore, "update": _update, "deal": _deal}[work.mode]
-            yield _said(_written(work, place, lambda files: how(work, gathered, keys, place, files)))
+    gathered = Gathered(batches)
+    if gathered.num_rows == 0:
+        return
+    place = Place(work.key_digest, _only(gathered.column(BUCKET)), work.buckets)
+    keys = _keys_of(gathered, work)
+    nulls = _rows_with_null(keys, work.key)
+    if nulls:
+        yield _said(Report(null_keys=nulls))
+    else:
+        how = {"ignore": _ignore, "update": _update, "deal": _deal}[work.mode]
+        yield _said(_written(work, place, lambda files: how(work, gathered, keys, place, files)))
 
 
 def _ignore(work: Work, gathered: Gathered, keys: pa.Table, place: Place, files: Files) -> Report:
@@ -79,17 +79,17 @@ def _update(work: Work, gathered: Gathered, keys: pa.Table, place: Place, files:
     mine = [file for file in work.files if belongs_into(file, place)]
     merged = {file.path for file in to_merge(mine)}
     report = Report()
-    replaced = 0
+    new = wanted
     for file in mine:
         found = _keys_found(file, work, wanted)
         if found.num_rows or file.path in merged:
             for rows in _rows_of(file, work):
                 files.write(rows.filter(pc.invert(is_among(rows, found, work.key))) if found.num_rows else rows)
             report.removed.append(file.path)
-            replaced += found.num_rows
+            new = new.filter(pc.invert(is_among(new, found, work.key))) if found.num_rows else new
     _write_those(gathered, wanted.column(ORDER), work, files)
-    report.rows_replaced = replaced
-    report.rows_added = wanted.num_rows - replaced
+    report.rows_added = new.num_rows
+    report.rows_replaced = wanted.num_rows - new.num_rows
     return report
 
 

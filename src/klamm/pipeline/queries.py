@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 FORMAT = "klamm"
 PAUSE_SECONDS = 0.05
 STOP_SECONDS = 30.0
+PASSING = ("Python worker failed to connect back", "Timed out while waiting for the Python worker to connect back")
+"""Spark gives a Python worker ten seconds to start. On a busy machine that is not always enough, and says nothing about
+the pipeline."""
+MOST_RESTARTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,13 @@ class Wishes:
 class _Running:
     query: "StreamingQuery"
     writer: BatchWriter
+    restarts: int = 0
     seen: set[str] = field(default_factory=set)
     """The reports that were noted: by their time, which Spark gives each."""
+
+    @property
+    def problem(self) -> BaseException | None:
+        return None if self.query.isActive else self.writer.failure or self.query.exception()
 
 
 class Queries:
@@ -56,6 +65,8 @@ class Queries:
         self._ids = {query.name: directory.claimed(query, cluster_id) for query in plan.queries}
         self._running: dict[str, _Running] = {}
         self.standing = _standing(plan)
+        self.failure: tuple[str, BaseException] | None = None
+        """The first query that failed, and of what."""
 
     def start(self) -> None:
         for query in self._plan.queries:
@@ -64,31 +75,21 @@ class Queries:
     def poll(self) -> list[str]:
         """The queries that have something new to say; it is in `standing`."""
         spoke = []
-        for name, running in self._running.items():
+        for name, running in list(self._running.items()):
             is_over = not running.query.isActive
             for report in map(_parsed, running.query.recentProgress):
                 if report["timestamp"] not in running.seen:
                     running.seen.add(report["timestamp"])
                     note(self.standing, name, report, running.writer.done.pop(report["batchId"], None))
                     spoke.append(name)
-            if is_over and not self._gate.is_closed and self.failure is None:
-                self.standing.queries[name].is_over = True
+            if is_over and not self._gate.is_closed:
+                self._note_end(name, running)
         return spoke
 
     @property
     def is_over(self) -> bool:
-        return self.failure is not None or not any(running.query.isActive for running in self._running.values())
-
-    @property
-    def failure(self) -> tuple[str, BaseException] | None:
-        """The first query that failed, and of what. One that we stop may well complain; that is none."""
-        if self._gate.is_closed:
-            return None
-        for name, running in self._running.items():
-            problem = running.writer.failure or (None if running.query.isActive else running.query.exception())
-            if problem is not None:
-                return name, problem
-        return None
+        """All are done, or one has failed, as far as `poll` has seen."""
+        return self.failure is not None or all(query.is_over for query in self.standing.queries.values())
 
     def stop(self) -> None:
         """After the batch that each is at. Blocks until then."""
@@ -106,13 +107,22 @@ class Queries:
         for thread in stopping:
             thread.join(STOP_SECONDS)
 
+    def _note_end(self, name: str, running: _Running) -> None:
+        problem = running.problem
+        if problem is None:
+            self.standing.queries[name].is_over = True
+        elif running.restarts < MOST_RESTARTS and any(words in str(problem) for words in PASSING):
+            self._start(running.writer.query, running.restarts + 1)
+        elif self.failure is None:
+            self.failure = name, problem
+
     def _is_at_rest(self, name: str) -> bool:
         running = self._running[name]
         if name in self._gate.waiting or not running.query.isActive:
             return True
         return not running.query.status["isTriggerActive"]
 
-    def _start(self, query: PlannedQuery) -> None:
+    def _start(self, query: PlannedQuery, restarts: int = 0) -> None:
         writer = BatchWriter(query, self._plan.pipeline.flow, self._gate, self._tables(query), self._write_topic)
         stream = self._stream(query).writeStream.queryName(f"{self._plan.pipeline.name}.{query.name}")
         stream = stream.outputMode(query.mode).option(
@@ -122,7 +132,7 @@ class Queries:
             stream = stream.trigger(availableNow=True)
         else:
             stream = stream.trigger(processingTime=f"{round(self._wishes.every_seconds * 1000)} milliseconds")
-        self._running[query.name] = _Running(stream.foreachBatch(writer).start(), writer)
+        self._running[query.name] = _Running(stream.foreachBatch(writer).start(), writer, restarts)
 
     def _stream(self, query: PlannedQuery) -> "DataFrame":
         records = {source.name: self._records(source, query) for source in query.sources}

@@ -91,10 +91,10 @@ def _watched(job: Job, queries: Queries, watch: Watch, stop_asked: Callable[[], 
     while not queries.is_over and not stop_asked():
         look()
         time.sleep(LOOK_SECONDS)
-    failure = queries.failure
-    was_stopped = failure is None and not queries.is_over
+    was_stopped = not queries.is_over
     queries.stop()
     look()
+    failure = queries.failure
     if failure is not None:
         name, problem = failure
         told = paragraph(problem, job.loaded.path)

@@ -25,7 +25,7 @@ def session(loaded: Loaded, master: str, settings: dict[str, str], log: Path | N
     """Java gets a session of its own: Ctrl-C is meant for us, and Java has to live as long as our last batch. Its log
     goes to `log`, or to the terminal if there is none."""
     check_installed()
-    warnings.filterwarnings("ignore", module="pyspark")
+    _be_quiet()
     with Path(os.devnull if log is None else log).open("ab") as file:
         where = {} if log is None else {"stderr": file, "stdout": file}
         try:
@@ -46,6 +46,14 @@ def session(loaded: Loaded, master: str, settings: dict[str, str], log: Path | N
         yield spark
     finally:
         spark.stop()
+
+
+def _be_quiet() -> None:
+    """PySpark has things to say on standard error that we say better, or that concern nobody here."""
+    from pyspark.logger import PySparkLogger
+
+    warnings.filterwarnings("ignore", module="pyspark")
+    PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
 
 
 def check_installed() -> None:

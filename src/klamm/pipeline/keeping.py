@@ -23,6 +23,10 @@ from klamm.pipeline.planning import PlannedQuery
 from klamm.pipeline.problems import PipelineError
 
 NOTE = "klamm.json"
+REMEDY = (
+    "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, and "
+    "rows whose key they have are not added again."
+)
 
 
 class Busy(PipelineError):  # noqa: N818
@@ -71,50 +75,59 @@ class Directory:
             file.flush()
             yield
 
+    def check_cluster(self, cluster_id: str) -> None:
+        """Whether what was read here so far was read from this cluster."""
+        for query in self.checkpoints:
+            kept = self._note(query)
+            if kept is not None and kept["cluster"] != cluster_id:
+                raise Foreign(
+                    f"the checkpoints in {self.path} are of another cluster (its id is {kept['cluster']}, this one's "
+                    f"{cluster_id}), and offsets there say nothing about the records here. Name the right cluster with "
+                    f"--bootstrap. {REMEDY}"
+                )
+
     def claimed(self, query: PlannedQuery, cluster_id: str) -> str:
         """The id of the query's checkpoint: its own, or that of a new one."""
-        note = self.checkpoint(query.name) / NOTE
+        self.check_cluster(cluster_id)
         wanted: dict[str, object] = {
             "cluster": cluster_id,
             "topics": sorted(source.topic for source in query.sources),
             "state": [*query.operators, query.mode] if query.operators else [],
         }
-        if note.exists():
-            kept = json.loads(note.read_text(encoding="utf-8"))
+        kept = self._note(query.name)
+        if kept is not None:
             self._check(query, kept, wanted)
             return str(kept["id"])
-        if (note.parent / "offsets").exists():
+        checkpoint = self.checkpoint(query.name)
+        if (checkpoint / "offsets").exists():
             raise Foreign(
-                f"{note.parent} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
+                f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
                 "with --data, or forget what was read so far with --reset."
             )
-        note.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.mkdir(parents=True, exist_ok=True)
         fresh = uuid.uuid4().hex
-        beside = note.with_suffix(".new")
+        beside = checkpoint / f"{NOTE}.new"
         beside.write_text(json.dumps({"id": fresh, **wanted}, indent=2), encoding="utf-8")
-        beside.replace(note)
+        beside.replace(checkpoint / NOTE)
         return fresh
 
+    def _note(self, query: str) -> dict[str, object] | None:
+        file = self.checkpoint(query) / NOTE
+        if not file.exists():
+            return None
+        note: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
+        return note
+
     def _check(self, query: PlannedQuery, kept: dict[str, object], wanted: dict[str, object]) -> None:
-        remedy = (
-            "Let this one work elsewhere with --data DIR, or forget what was read so far with --reset: the tables "
-            "stay, and rows whose key they have are not added again."
-        )
-        if kept["cluster"] != wanted["cluster"]:
-            raise Foreign(
-                f"the checkpoints in {self.path} are of another cluster (its id is {kept['cluster']}, this one's "
-                f"{wanted['cluster']}), and offsets there say nothing about the records here. Name the right cluster "
-                f"with --bootstrap. {remedy}"
-            )
         if kept["topics"] != wanted["topics"]:
             raise Foreign(
                 f"query {query.name} has read {_all(kept['topics'])} so far and would now read {_all(wanted['topics'])}"
-                f": its checkpoint in {self.path} does not fit any more. {remedy}"
+                f": its checkpoint in {self.path} does not fit any more. {REMEDY}"
             )
         if kept["state"] != wanted["state"]:
             raise Foreign(
                 f"query {query.name} has changed: it kept {_all(kept['state'])} and would now need "
-                f"{_all(wanted['state'])}, so that the state in {self.path} does not fit any more. {remedy}"
+                f"{_all(wanted['state'])}, so that the state in {self.path} does not fit any more. {REMEDY}"
             )
 
     def _make(self) -> None:

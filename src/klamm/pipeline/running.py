@@ -71,6 +71,7 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
     with job.directory.held(), stop_signals(say) as stop_asked:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
+        job.directory.check_cluster(cluster.cluster_id)
         say(f"starting Spark ({job.master}) ...")
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
             plan = planned(spark, job.loaded.pipeline)

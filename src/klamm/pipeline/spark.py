@@ -53,7 +53,8 @@ def _be_quiet() -> None:
     from pyspark.logger import PySparkLogger
 
     warnings.filterwarnings("ignore", module="pyspark")
-    PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def check_installed() -> None:

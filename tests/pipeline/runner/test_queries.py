@@ -1,4 +1,4 @@
-"""A pipeline on a cluster: two outputs without state, one with windows, a topic, quarantine; and on from where it was."""
+"""A pipeline on a cluster: outputs without state, one with windows, a topic, quarantine; and on from where it was."""
 
 import time
 from collections.abc import Iterator

@@ -80,6 +80,7 @@ def run(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     command = f"pipeline {options.verb}"
     from klamm.local.problems import LocalError
+    from klamm.pipeline.causes import paragraph
     from klamm.pipeline.problems import PipelineError
 
     try:
@@ -88,6 +89,11 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem, MISUSED)
     except (PipelineError, LocalError) as problem:
         return failed(command, problem)
+    except Exception as problem:
+        # Whatever else Spark may raise: a stack trace is for those who ask for it.
+        if getattr(options, "verbose", False):
+            raise
+        return failed(command, f"{paragraph(problem).rstrip('.')}. --verbose shows where that comes from.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -16,6 +16,7 @@ ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*))?$")
 CAUSED_BY = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.*)", re.M)
 PLAN = re.compile(r"\n+(?:=== .*|'?[A-Z]\w+ .*|[+:]- .*|JVM stacktrace:)", re.S)
 STATE = re.compile(r"SQLSTATE: \w{5}")
+OURS = "klamm."
 LONGEST = 600
 
 
@@ -47,10 +48,16 @@ def _python_cause(text: str) -> str:
         for index, line in enumerate(lines):
             found = ERROR.match(line)
             if found:
-                said = [found["text"] or "", *_following(lines[index + 1 :])]
-                kind = found["kind"].rpartition(".")[2]
-                return _short(f"{kind}: {' '.join(said)}").rstrip(": ")
+                said = " ".join([found["text"] or "", *_following(lines[index + 1 :])])
+                return _short(_with_kind(found["kind"], said))
     return ""
+
+
+def _with_kind(kind: str, said: str) -> str:
+    """Our own problems are sentences; of others the name of their class is half of what they say."""
+    if kind.startswith(OURS) and said:
+        return said
+    return f"{kind.rpartition('.')[2]}: {said}".rstrip(": ")
 
 
 def _following(lines: list[str]) -> list[str]:
@@ -74,9 +81,9 @@ def _java_cause(text: str) -> str:
 def _first_line(problem: BaseException, text: str) -> str:
     kind = type(problem).__name__
     said = PLAN.sub("", text).strip()
-    return _short(
-        said if kind in ("AnalysisException", "ParseException", "StreamingQueryException") else f"{kind}: {said}"
-    )
+    if kind in ("AnalysisException", "ParseException", "StreamingQueryException"):
+        return _short(said)
+    return _short(_with_kind(f"{type(problem).__module__}.{kind}", said))
 
 
 def _place(text: str, path: Path | None) -> str:

@@ -191,6 +191,8 @@ def _described(node: Any) -> str:
 
 
 def _check_output(output: Output, frame: "DataFrame") -> None:
+    from klamm.pipeline.tables.fitting import DoesNotFit, check_key, schema_of_table
+
     if isinstance(output, Topic):
         _check_message(output, frame)
         return
@@ -200,6 +202,10 @@ def _check_output(output: Output, frame: "DataFrame") -> None:
                 f"{output.label}: the key names a column `{column}`, which `{output.function.__name__}` does not "
                 f"give.{meant(column, frame.columns)}"
             )
+    try:
+        check_key(output.key, schema_of_table(frame.schema, output.name), output.name)
+    except DoesNotFit as problem:
+        raise BadPipeline(f"{output.label}: {problem}") from problem
 
 
 def _check_message(output: Topic, frame: "DataFrame") -> None:

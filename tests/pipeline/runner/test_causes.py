@@ -82,6 +82,13 @@ def test_raised_on_this_side(tmp_path: Path) -> None:
         assert paragraph(problem, file) == "KeyError: 'a' (shop.py, line 2, in f)"
 
 
+def test_a_sentence_of_ours_from_a_worker() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a", line 1, in f\nklamm.pipeline.x.Lost: Records are gone.\n\n\tat'
+    )
+    assert paragraph(StreamingQueryException(text)) == "Records are gone."
+
+
 def test_ours_is_said_as_it_is_and_none_is_endless() -> None:
     assert paragraph(PipelineError("do this.")) == "do this."
     assert len(paragraph(ValueError("x" * 5000))) <= 600

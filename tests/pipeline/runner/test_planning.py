@@ -85,6 +85,7 @@ def test_what_only_reshapes_goes_with_it_and_two_sources_are_a_query(spark: "Spa
     [
         ([Table("all", of_unknown)], r"`of_unknown` \(test_planning.py, line \d+\).*`totl`.*`total`"),
         ([Table("all", by_id, key="ID_")], "the key names a column `ID_`, which `by_id` does not give"),
+        ([Table("all", by_id, key="total")], "table all: .*total of type double, which cannot be compared exactly"),
         ([Topic("all", by_id)], "`by_id` gives id, total, and no column `value`.*f.to_json"),
         (
             [Table("all", sums, key="store")],

@@ -12,7 +12,7 @@ from klamm.pipeline.problems import PipelineError
 
 TRACEBACK = "Traceback (most recent call last):"
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Warning|Interrupt|Exit|[A-Z]\w*)): ?(?P<text>.*)")
+ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*))?$")
 CAUSED_BY = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.*)", re.M)
 PLAN = re.compile(r"\n+(?:=== .*|'?[A-Z]\w+ .*|[+:]- .*|JVM stacktrace:)", re.S)
 STATE = re.compile(r"SQLSTATE: \w{5}")
@@ -47,14 +47,20 @@ def _python_cause(text: str) -> str:
         for index, line in enumerate(lines):
             found = ERROR.match(line)
             if found:
-                following = []
-                for more in lines[index + 1 :]:
-                    if not more.strip() or more.startswith(("\tat ", "Caused by", "==", "File ", "  File")):
-                        break
-                    following.append(more.strip())
+                said = [found["text"] or "", *_following(lines[index + 1 :])]
                 kind = found["kind"].rpartition(".")[2]
-                return _short(f"{kind}: {' '.join([found['text'], *following]).strip()}")
+                return _short(f"{kind}: {' '.join(said)}").rstrip(": ")
     return ""
+
+
+def _following(lines: list[str]) -> list[str]:
+    """A message may have more lines. It ends where Java begins, or the next traceback."""
+    found = []
+    for line in lines:
+        if not line.strip() or line.startswith(("\tat ", "Caused by", "==", "JVM stacktrace", "During handling")):
+            break
+        found.append(line.strip())
+    return found
 
 
 def _java_cause(text: str) -> str:

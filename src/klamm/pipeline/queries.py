@@ -71,7 +71,7 @@ class Queries:
                     running.seen.add(report["timestamp"])
                     note(self.standing, name, report, running.writer.done.pop(report["batchId"], None))
                     spoke.append(name)
-            if is_over and not self.failure:
+            if is_over and not self._gate.is_closed and self.failure is None:
                 self.standing.queries[name].is_over = True
         return spoke
 

@@ -24,6 +24,8 @@ SETTINGS = {
     ),
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # On a busy machine a Python worker may take longer to start than the 15 s that Spark gives it.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 
 

@@ -44,13 +44,13 @@ class NewTopic:
         return f"klamm topic create {self.name} --partitions {self.partitions} --replication {self.replicas}"
 
 
-def seen(bootstrap: str, settings: Mapping[str, str]) -> Cluster:
+def seen(bootstrap: str, settings: Mapping[str, str], seconds: float = ANSWER_SECONDS) -> Cluster:
     """`settings` as the client library has them, for TLS and SASL."""
     from confluent_kafka import KafkaException
 
     complaints: list[str] = []
     try:
-        metadata = _admin(bootstrap, settings, complaints).list_topics(timeout=ANSWER_SECONDS)
+        metadata = _admin(bootstrap, settings, complaints).list_topics(timeout=seconds)
     except KafkaException as problem:
         said = f" ({complaints[-1]})" if complaints else f" ({problem.args[0].str()})"
         raise NoCluster(

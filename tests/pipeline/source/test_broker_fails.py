@@ -7,6 +7,8 @@ import pytest
 import klamm
 from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.access import RAW, opened
+from klamm.pipeline.kafka.cluster import Cluster
+from klamm.pipeline.kafka.fetching import Fetcher
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
 from klamm.pipeline.kafka.problems import NoAnswer
 from klamm.pipeline.kafka.ranges import Range
@@ -45,6 +47,26 @@ def test_the_leader_is_killed_while_we_read(three: klamm.Cluster) -> None:
     finally:
         access.close()
         three.start(leader)
+
+
+def test_the_nearest_replica_is_read() -> None:
+    selector = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
+    with klamm.Cluster(brokers=2, racks=2, settings=selector) as cluster:
+        topics = Topics(cluster.bootstrap_servers)
+        topics.create("near", 1, 2)
+        topics.write("near", 0, [b"x"] * 50, acks="all")
+        bootstrap = addresses(cluster.bootstrap_servers)
+        leader = opened(ClusterSettings(bootstrap), RAW).look(["near"]).topics["near"].leaders[0]
+        (near,) = [node for node in cluster.nodes if node.is_broker and node.node_id != leader]
+        ours = Cluster(ClusterSettings(bootstrap, rack=near.rack or ""))
+        fetcher = Fetcher(ours, Range("near", 0, 0, 50))
+        (fetched,) = fetcher
+        assert fetched.next_position == 50 and fetcher.replica == near.node_id
+        # It is gone: the leader has the records too.
+        fetcher = Fetcher(ours, Range("near", 0, 0, 50))
+        cluster.kill(near.node_id)
+        assert [fetched.next_position for fetched in fetcher] == [50]
+        ours.close()
 
 
 def test_patience_has_an_end() -> None:

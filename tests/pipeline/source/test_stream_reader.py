@@ -204,6 +204,17 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
             Query({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "x", "klamm.reader": reader})
 
 
+def test_settings_that_only_java_knows(topics: Topics, query: Callable[..., Query]) -> None:
+    with pytest.raises(ClusterProblem, match=r"JAAS.*kafka\.sasl\.username"):
+        query(subscribe="x", **{"klamm.reader": "librdkafka", "kafka.sasl.jaas.config": "x"})
+
+
+def test_a_start_behind_the_end(topics: Topics, query: Callable[..., Query]) -> None:
+    topics.create("behind")
+    with pytest.raises(WrongOption, match="start at offset 5, and ends at 0"):
+        query(subscribe="behind", startingOffsets='{"behind": {"0": 5}}')
+
+
 def test_times_and_offsets_of_a_batch(topics: Topics) -> None:
     topics.create("past", 2)
     topics.write("past", 0, [b"early"])
@@ -222,6 +233,8 @@ def test_times_and_offsets_of_a_batch(topics: Topics) -> None:
         _batch(topics, startingTimestamp=str(between))
     with pytest.raises(WrongOption, match="past-1 missing"):
         _batch(topics, startingOffsets='{"past": {"0": 2}}')
+    with pytest.raises(WrongOption, match="up to offset 4, and ends at 3"):
+        _batch(topics, endingOffsets='{"past": {"0": 4, "1": 0}}')
     with pytest.raises(WrongOption, match="start at offset 9 and end before that, at 3"):
         _batch(topics, startingOffsets='{"past": {"0": 9, "1": 0}}')
 

@@ -57,7 +57,9 @@ class Fetcher:
     def __init__(self, cluster: Cluster, piece: Range) -> None:
         self._cluster = cluster
         self._piece = piece
-        self._replica = NO_BROKER
+        self.replica = NO_BROKER
+        """The broker that the leader sent us to, if it did."""
+        self._rack = cluster.settings.rack
         self._connection: Connection | None = None
         self._bytes_an_offset: float | None = None
         self._last_progress = time.monotonic()
@@ -93,7 +95,7 @@ class Fetcher:
             self._try_again(str(error))
             return None
         code = error_code(data.error_code)
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE and self._replica == NO_BROKER:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE and self.replica == NO_BROKER:
             raise OutOfRange(self._piece.topic, self._piece.partition, position)
         if code == ErrorCode.OFFSET_OUT_OF_RANGE or code in RETRIABLE:
             self._try_again(code.name)
@@ -101,7 +103,7 @@ class Fetcher:
         if code != ErrorCode.NONE:
             raise refused(code, f"fetching {self._piece}")
         if data.preferred_read_replica >= 0:
-            self._replica = data.preferred_read_replica
+            self.replica = data.preferred_read_replica
             return None
         return self._taken(data, position)
 
@@ -119,7 +121,7 @@ class Fetcher:
     def _ask(self, position: int) -> None:
         if self._cluster.seen is None or self._piece.topic not in self._cluster.seen.topics:
             self._look()
-        broker = self._leader() if self._replica == NO_BROKER else self._replica
+        broker = self._leader() if self.replica == NO_BROKER else self.replica
         connection = self._cluster.broker(broker)
         # From here on it is ours to close: it has an answer on its way.
         self._connection = connection
@@ -145,7 +147,7 @@ class Fetcher:
             max_bytes=most,
             isolation_level=int(settings.read_committed),
             topics=[FetchTopic(topic=piece.topic, topic_id=piece.topic_id, partitions=[partition])],
-            rack_id=settings.rack,
+            rack_id=self._rack,
         )
 
     def _bytes_wanted(self, position: int) -> int:
@@ -170,7 +172,9 @@ class Fetcher:
     def _try_again(self, problem: str) -> None:
         """Look around and pause; every time a little longer, until patience is over."""
         self._let_go()
-        self._replica = NO_BROKER
+        if self.replica != NO_BROKER:
+            # A replica that failed us once is not asked again: from here on the leader has to do.
+            self.replica, self._rack = NO_BROKER, ""
         waited = time.monotonic() - self._last_progress
         if waited > self._cluster.settings.patience_seconds:
             raise NoAnswer(

@@ -73,16 +73,9 @@ class LibrdkafkaAccess:
         return found
 
     def rows(self, piece: Range, include_headers: bool) -> Iterator[pa.RecordBatch]:
-        consumer = ck.Consumer(
-            {
-                **self._configuration(),
-                "group.id": READER_GROUP,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed" if self._settings.read_committed else "read_uncommitted",
-            }
-        )
+        level = "read_committed" if self._settings.read_committed else "read_uncommitted"
+        settings = {"enable.partition.eof": True, "auto.offset.reset": "error", "isolation.level": level}
+        consumer = self._made(ck.Consumer, {**settings, "group.id": READER_GROUP, "enable.auto.commit": False})
         try:
             consumer.assign([ck.TopicPartition(piece.topic, piece.partition, piece.start)])
             yield from self._consumed(consumer, piece, include_headers)
@@ -92,7 +85,7 @@ class LibrdkafkaAccess:
     def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         if not offsets:
             return
-        consumer = ck.Consumer({**self._configuration(), "group.id": group, "enable.auto.commit": False})
+        consumer = self._made(ck.Consumer, {"group.id": group, "enable.auto.commit": False})
         try:
             wanted = [ck.TopicPartition(*key, offset) for key, offset in sorted(offsets.items())]
             consumer.commit(offsets=wanted, asynchronous=False)
@@ -129,16 +122,26 @@ class LibrdkafkaAccess:
     @property
     def _admin(self) -> AdminClient:
         if self._known_admin is None:
-            self._known_admin = AdminClient(self._configuration())
+            self._known_admin = self._made(AdminClient, {})
         return self._known_admin
 
-    def _configuration(self) -> dict[str, Any]:
-        return {
+    def _made(self, kind: Any, settings: dict[str, Any]) -> Any:
+        settings = {
             "bootstrap.servers": ",".join(map(str, self._settings.bootstrap)),
             "client.id": self._settings.client_id,
             "log_level": 3,
             **dict(self._settings.for_librdkafka),
+            **settings,
         }
+        try:
+            return kind(settings)
+        except ck.KafkaException as error:
+            why = error.args[0].str().rstrip(".")
+            raise ClusterProblem(
+                f"librdkafka does not take the kafka. options: {why}. Where TLS or SASL are wanted the "
+                "options are librdkafka's (kafka.ssl.ca.location, kafka.sasl.mechanism, kafka.sasl.username, "
+                "kafka.sasl.password); leave out those that only Java knows."
+            ) from error
 
     def _asked(self, question: Any) -> Any:
         try:

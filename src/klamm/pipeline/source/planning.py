@@ -99,6 +99,11 @@ def batch_ranges(start: Offsets, end: Offsets, now: Standing, may_begin_later: b
     """The ranges of a batch query, which has no position but what its options say."""
     found = []
     for key in sorted(start.keys() & end.keys()):
+        if end[key] > now.latest[key]:
+            raise WrongOption(
+                f"{key} is to be read up to offset {end[key]}, and ends at {now.latest[key]}. Lower its ending offset, "
+                "or use -1 (latest)."
+            )
         if start[key] > end[key]:
             raise WrongOption(
                 f"{key} would start at offset {start[key]} and end before that, at {end[key]}. Correct the starting or "
@@ -106,6 +111,16 @@ def batch_ranges(start: Offsets, end: Offsets, now: Standing, may_begin_later: b
             )
         found.append(Range(*key, start[key], end[key], _topic_id(now, key.topic), may_begin_later))
     return found
+
+
+def check_start(start: Offsets, now: Standing) -> None:
+    """A new stream does not start where nothing will be for a while: that is a slip, or another cluster's offset."""
+    for key, offset in sorted(start.items()):
+        if offset > now.latest[key]:
+            raise WrongOption(
+                f"{key} is to start at offset {offset}, and ends at {now.latest[key]}. Lower its starting offset, or "
+                "use -1 (latest)."
+            )
 
 
 def split(pieces: Iterable[Range], min_partitions: int | None, max_records: int | None) -> list[Range]:

@@ -23,7 +23,7 @@ from klamm.pipeline.kafka.access import Access, opened
 from klamm.pipeline.kafka.problems import ClusterProblem
 from klamm.pipeline.source.losses import report
 from klamm.pipeline.source.options import stream_options
-from klamm.pipeline.source.planning import Standing, available, end_of_trigger, losses, ranges, split
+from klamm.pipeline.source.planning import Standing, available, check_start, end_of_trigger, losses, ranges, split
 from klamm.pipeline.source.position import Position, as_json, check_cluster, from_json
 from klamm.pipeline.source.standing import Asking
 from klamm.pipeline.source.tasks import RangePartition, rows
@@ -50,6 +50,7 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             now = self._asking.standing()
             offsets = self._asking.resolved(self._options.starting, now, is_start=True)
+            check_start(offsets, now)
             self._initial = Position(now.cluster, now.topics, offsets, is_initial=True)
         return as_json(self._initial)
 

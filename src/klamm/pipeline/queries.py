@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 FORMAT = "klamm"
 PAUSE_SECONDS = 0.05
 STOP_SECONDS = 30.0
+MOST_STARTS = 5
+INITIALIZING = "Initializing sources"
+NOT_CONNECTED = "Python worker failed to connect back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,13 @@ class Queries:
         self.standing = _standing(plan)
 
     def start(self) -> None:
+        """One after the other. Spark gives the Python process of a source ten seconds to start, which no setting
+        changes; on a busy machine several at once take longer, and then the query is started again."""
         for query in self._plan.queries:
-            self._start(query)
+            for _ in range(MOST_STARTS):
+                self._start(query)
+                if self._is_under_way(self._running[query.name].query):
+                    break
 
     def poll(self) -> list[str]:
         """The queries that have something new to say; it is in `standing`."""
@@ -123,6 +131,12 @@ class Queries:
         else:
             stream = stream.trigger(processingTime=f"{round(self._wishes.every_seconds * 1000)} milliseconds")
         self._running[query.name] = _Running(stream.foreachBatch(writer).start(), writer)
+
+    def _is_under_way(self, query: "StreamingQuery") -> bool:
+        """Waits until its source is there. False if Spark did not wait for it; any other failure is `failure`'s to tell."""
+        while query.isActive and query.status["message"] == INITIALIZING:
+            time.sleep(PAUSE_SECONDS)
+        return query.isActive or NOT_CONNECTED not in str(query.exception() or "")
 
     def _stream(self, query: PlannedQuery) -> "DataFrame":
         records = {source.name: self._records(source, query) for source in query.sources}

@@ -61,7 +61,7 @@ def _calm(store: Store, options: argparse.Namespace) -> Line:
         generating = stage.generate(options.seed, count, None)
         generating.wait(PATIENCE_SECONDS)
         generated = time.monotonic()
-        stage.pipeline.drain(PATIENCE_SECONDS)
+        stage.pipeline.drain(PATIENCE_SECONDS, MOST_STARTS)
         drained = time.monotonic()
         spent = {"generate_seconds": round(generated - began, 1), "run_seconds": round(drained - generated, 1)}
         return stage.reckoned(store, CALM, options.seed, count, [], **spent)

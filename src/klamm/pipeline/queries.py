@@ -26,9 +26,10 @@ FORMAT = "klamm"
 PAUSE_SECONDS = 0.05
 STOP_SECONDS = 30.0
 PASSING = ("Python worker failed to connect back", "Timed out while waiting for the Python worker to connect back")
-"""Spark gives a Python worker ten seconds to start. On a busy machine that is not always enough, and says nothing about
-the pipeline."""
+"""Spark gives a Python worker ten seconds to start, which no setting changes. On a busy machine that is not always
+enough, and it says nothing about the pipeline: the query is started again."""
 MOST_RESTARTS = 5
+INITIALIZING = "Initializing sources"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,12 @@ class Queries:
         """The first query that failed, and of what."""
 
     def start(self) -> None:
+        """One after the other: several Python workers that start at once take longer, each of them."""
         for query in self._plan.queries:
             self._start(query)
+            started = self._running[query.name].query
+            while started.isActive and started.status["message"] == INITIALIZING:
+                time.sleep(PAUSE_SECONDS)
 
     def poll(self) -> list[str]:
         """The queries that have something new to say; it is in `standing`."""

@@ -116,7 +116,7 @@ class Queries:
         problem = running.problem
         if problem is None:
             self.standing.queries[name].is_over = True
-        elif running.restarts < MOST_RESTARTS and any(words in str(problem) for words in PASSING):
+        elif running.restarts < MOST_RESTARTS and _is_passing(problem):
             self._start(running.writer.query, running.restarts + 1)
         elif self.failure is None:
             self.failure = name, problem
@@ -128,6 +128,14 @@ class Queries:
         return not running.query.status["isTriggerActive"]
 
     def _start(self, query: PlannedQuery, restarts: int = 0) -> None:
+        try:
+            self._running[query.name] = self._started(query, restarts)
+        except Exception as problem:
+            if restarts == MOST_RESTARTS or not _is_passing(problem):
+                raise
+            self._start(query, restarts + 1)
+
+    def _started(self, query: PlannedQuery, restarts: int) -> _Running:
         writer = BatchWriter(query, self._plan.pipeline.flow, self._gate, self._tables(query), self._write_topic)
         stream = self._stream(query).writeStream.queryName(f"{self._plan.pipeline.name}.{query.name}")
         stream = stream.outputMode(query.mode).option(
@@ -137,7 +145,7 @@ class Queries:
             stream = stream.trigger(availableNow=True)
         else:
             stream = stream.trigger(processingTime=f"{round(self._wishes.every_seconds * 1000)} milliseconds")
-        self._running[query.name] = _Running(stream.foreachBatch(writer).start(), writer, restarts)
+        return _Running(stream.foreachBatch(writer).start(), writer, restarts)
 
     def _stream(self, query: PlannedQuery) -> "DataFrame":
         records = {source.name: self._records(source, query) for source in query.sources}
@@ -189,6 +197,10 @@ class Queries:
 def group_of(pipeline: Pipeline, query: PlannedQuery) -> str:
     """The consumer group under which `klamm group describe`, and every other tool, sees how far a query has read."""
     return f"{pipeline.name}-{query.name}"
+
+
+def _is_passing(problem: BaseException) -> bool:
+    return any(words in str(problem) for words in PASSING)
 
 
 def _standing(plan: Plan) -> Standing:

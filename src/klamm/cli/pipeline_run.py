@@ -22,6 +22,7 @@ from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.running import INTERRUPTED, Failed, Job, Outcome, run
 
+WIDE = 160
 LINE_SECONDS = 3.0
 """Between two lines where there is no terminal."""
 
@@ -105,9 +106,7 @@ class _Shown:
         self._once, self._as_json = once, as_json
         self.console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
-        self._state = ""
         self._last_line = 0.0
-        self._last: Standing | None = None
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -135,7 +134,9 @@ class _Shown:
         if self._as_json:
             print(json.dumps({**document(standing), "ended": how}), flush=True)
         else:
-            Console(highlight=False).print(view.summary(standing, how))
+            printer = Console(highlight=False)
+            # A file is as wide as it has to be.
+            printer.print(view.summary(standing, how), width=None if printer.is_terminal else WIDE)
 
 
 def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:

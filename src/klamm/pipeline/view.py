@@ -14,11 +14,9 @@ WORST = 3
 """So many partitions are named; of the others it is said that they are less."""
 
 
-def live(standing: Standing, once: bool, state: str = "") -> RenderableType:
+def live(standing: Standing, once: bool) -> RenderableType:
     head = Text(f"pipeline {standing.pipeline}", style="bold")
     head.append(f"   {duration(standing.seconds)}   {standing.records:,} records", style="default")
-    if state:
-        head.append(f"   {state}", style="yellow")
     return Group(head, _queries(standing, once), _outputs(standing))
 
 
@@ -103,7 +101,7 @@ def summary(standing: Standing, ended: str) -> RenderableType:
     parts: list[RenderableType] = [head, Text(), grid]
     if standing.done.quarantined:
         reasons = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        reasons.add_column("quarantined because it")
+        reasons.add_column("why in quarantine")
         reasons.add_column("records", justify="right")
         for reason, count in sorted(standing.done.quarantined.items(), key=lambda each: (-each[1], each[0])):
             reasons.add_row(Text(reason), f"{count:,}")

@@ -20,7 +20,8 @@ from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
 from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
-from klamm.pipeline.running import INTERRUPTED, Failed, Job, Outcome, run
+from klamm.pipeline.running import Failed, Job, Outcome, run
+from klamm.pipeline.stopping import INTERRUPTED
 
 WIDE = 160
 LINE_SECONDS = 3.0
@@ -60,7 +61,7 @@ def _job(options: argparse.Namespace, file: Loaded) -> Job:
     wishes = Wishes(bootstrap, options.once, options.batch_records, options.every, pairs_of("--kafka", options.kafka))
     return Job(
         file,
-        Directory(Path(options.data or f"pipeline-data/{pipeline.name}")),
+        Directory(Path(options.data or f"pipeline-data/{pipeline.name}").absolute()),
         wishes,
         options.master,
         pairs_of("--conf", options.conf),

@@ -38,8 +38,16 @@ class Foreign(PipelineError):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    checkpoint_id: str
+    new_outputs: tuple[str, ...] = ()
+    """Labels of those that were not there when the query read what it has read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
     path: Path
+    """Absolute: Spark's workers stand elsewhere."""
 
     def table(self, name: str) -> str:
         return str(self.path / "tables" / name)
@@ -86,30 +94,39 @@ class Directory:
                     f"--bootstrap. {REMEDY}"
                 )
 
-    def claimed(self, query: PlannedQuery, cluster_id: str) -> str:
-        """The id of the query's checkpoint: its own, or that of a new one."""
+    def claimed(self, query: PlannedQuery, cluster_id: str) -> Claim:
+        """The query's checkpoint: its own, or a new one."""
         self.check_cluster(cluster_id)
         wanted: dict[str, object] = {
             "cluster": cluster_id,
             "topics": sorted(source.topic for source in query.sources),
             "state": [*query.operators, query.mode] if query.operators else [],
         }
+        outputs = sorted(output.label for output in query.outputs)
         kept = self._note(query.name)
+        checkpoint = self.checkpoint(query.name)
         if kept is not None:
             self._check(query, kept, wanted)
-            return str(kept["id"])
-        checkpoint = self.checkpoint(query.name)
+            self._write_note(query.name, {**kept, "outputs": outputs})
+            known = kept.get("outputs", outputs)
+            assert isinstance(known, list)
+            has_read = (checkpoint / "offsets").exists()
+            return Claim(str(kept["id"]), tuple(each for each in outputs if has_read and each not in known))
         if (checkpoint / "offsets").exists():
             raise Foreign(
                 f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
                 "with --data, or forget what was read so far with --reset."
             )
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        fresh = uuid.uuid4().hex
-        beside = checkpoint / f"{NOTE}.new"
-        beside.write_text(json.dumps({"id": fresh, **wanted}, indent=2), encoding="utf-8")
-        beside.replace(checkpoint / NOTE)
+        fresh = Claim(uuid.uuid4().hex)
+        self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
         return fresh
+
+    def _write_note(self, query: str, note: dict[str, object]) -> None:
+        checkpoint = self.checkpoint(query)
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        beside = checkpoint / f"{NOTE}.new"
+        beside.write_text(json.dumps(note, indent=2), encoding="utf-8")
+        beside.replace(checkpoint / NOTE)
 
     def _note(self, query: str) -> dict[str, object] | None:
         file = self.checkpoint(query) / NOTE

@@ -63,7 +63,10 @@ class Queries:
     ) -> None:
         self._spark, self._plan, self._directory, self._wishes = spark, plan, directory, wishes
         self._gate = Gate()
-        self._ids = {query.name: directory.claimed(query, cluster_id) for query in plan.queries}
+        claims = {query.name: directory.claimed(query, cluster_id) for query in plan.queries}
+        self._ids = {name: claim.checkpoint_id for name, claim in claims.items()}
+        self.new_outputs = {name: claim.new_outputs for name, claim in claims.items() if claim.new_outputs}
+        """Of queries that have read something already: these outputs begin in the middle."""
         self._running: dict[str, _Running] = {}
         self.standing = _standing(plan)
         self.failure: tuple[str, BaseException] | None = None
@@ -138,9 +141,7 @@ class Queries:
     def _started(self, query: PlannedQuery, restarts: int) -> _Running:
         writer = BatchWriter(query, self._plan.pipeline.flow, self._gate, self._tables(query), self._write_topic)
         stream = self._stream(query).writeStream.queryName(f"{self._plan.pipeline.name}.{query.name}")
-        stream = stream.outputMode(query.mode).option(
-            "checkpointLocation", str(self._directory.checkpoint(query.name).absolute())
-        )
+        stream = stream.outputMode(query.mode).option("checkpointLocation", str(self._directory.checkpoint(query.name)))
         if self._wishes.once:
             stream = stream.trigger(availableNow=True)
         else:

@@ -4,11 +4,8 @@ What can be wrong is found in this order: the file, Spark and Java, the flow, th
 Nothing is changed before all of it is right, but for topics that the pipeline writes to.
 """
 
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,9 +19,9 @@ from klamm.pipeline.progress import Standing
 from klamm.pipeline.queries import Queries, Wishes
 from klamm.pipeline.session import LOCAL
 from klamm.pipeline.spark import session
+from klamm.pipeline.stopping import StopSignals
 
 LOOK_SECONDS = 0.25
-INTERRUPTED = 130
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60000",
@@ -68,20 +65,26 @@ class Failed(PipelineError):  # noqa: N818
 
 
 def run(job: Job, watch: Watch, say: Say) -> Outcome:
-    with job.directory.held(), stop_signals(say) as stop_asked:
+    with job.directory.held(), StopSignals(say) as signals:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
         job.directory.check_cluster(cluster.cluster_id)
         say(f"starting Spark ({job.master}) ...")
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
+            signals.listen()
             plan = planned(spark, job.loaded.pipeline)
             queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
+            for name, outputs in queries.new_outputs.items():
+                say(
+                    f"new in query {name}: {', '.join(outputs)}. It gets what comes from now on; --reset reads the topics "
+                    "from their beginning again."
+                )
             _make_topics(job, new, say)
             queries.start()
-            return _watched(job, queries, watch, stop_asked)
+            return _watched(job, queries, watch, signals)
 
 
-def _watched(job: Job, queries: Queries, watch: Watch, stop_asked: Callable[[], bool]) -> Outcome:
+def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:
     began = time.monotonic()
 
     def look() -> None:
@@ -89,7 +92,7 @@ def _watched(job: Job, queries: Queries, watch: Watch, stop_asked: Callable[[], 
         queries.standing.seconds = time.monotonic() - began
         watch(queries.standing, spoke)
 
-    while not queries.is_over and not stop_asked():
+    while not queries.is_over and not signals.were_seen:
         look()
         time.sleep(LOOK_SECONDS)
     was_stopped = not queries.is_over
@@ -121,24 +124,3 @@ def _client_settings(wishes: Wishes) -> dict[str, str]:
     from klamm.pipeline.sink.security import with_security
 
     return with_security(wishes.kafka)
-
-
-@contextmanager
-def stop_signals(say: Say) -> Iterator[Callable[[], bool]]:
-    """The first SIGINT or SIGTERM asks to stop after the batch, the second ends us at once. That is safe: it is no
-    worse than a crash."""
-    asked: list[int] = []
-
-    def ask(number: int, frame: object) -> None:
-        if asked:
-            say("ended at once; the next run repeats the batch")
-            os._exit(INTERRUPTED)
-        asked.append(number)
-        say("stopping after this batch ... (once more: at once)")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

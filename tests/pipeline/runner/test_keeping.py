@@ -3,12 +3,18 @@
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from klamm.pipeline.declaration import Source
+from klamm.pipeline.declaration import Source, Table, Topic
 from klamm.pipeline.keeping import Busy, Directory, Foreign
 from klamm.pipeline.planning import PlannedQuery
+
+
+def rows(orders: Any) -> Any:
+    return orders
+
 
 REVENUE = PlannedQuery("revenue", (Source("orders"),), (), None, ("Aggregate(store string, revenue double)",), "update")
 
@@ -30,6 +36,19 @@ def test_a_checkpoint_keeps_its_id_until_it_is_forgotten(tmp_path: Path) -> None
     assert directory.checkpoints == []
     # Tables remember batches by it, and the batches of a new checkpoint are others.
     assert directory.claimed(REVENUE, "cluster-a") != first
+
+
+def test_an_output_that_is_new_begins_in_the_middle(tmp_path: Path) -> None:
+    directory, table = Directory(tmp_path), Table("revenue", rows)
+    plain = replace(REVENUE, outputs=(table,))
+    assert directory.claimed(plain, "a").new_outputs == ()
+    more = replace(plain, outputs=(table, Topic("revenue", rows)))
+    # Nothing has been read so far, so nothing is missing.
+    assert directory.claimed(more, "a").new_outputs == ()
+    (directory.checkpoint("revenue") / "offsets").mkdir()
+    most = replace(plain, outputs=(table, Topic("revenue", rows), Table("again", rows)))
+    assert directory.claimed(most, "a").new_outputs == ("table again",)
+    assert directory.claimed(most, "a").new_outputs == ()
 
 
 def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
             queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
             for name, outputs in queries.new_outputs.items():
                 say(
-                    f"new in query {name}: {', '.join(outputs)}. It gets what comes from now on; --reset reads the topics "
-                    "from their beginning again."
+                    f"new in query {name}: {', '.join(outputs)}. It gets what comes from now on; --reset reads the "
+                    "topics from their beginning again."
                 )
             _make_topics(job, new, say)
             queries.start()

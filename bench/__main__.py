@@ -1,4 +1,4 @@
-"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… groups`, `… report`."""
+"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… groups`, `… spark`, `… report`."""
 
 import argparse
 import signal
@@ -135,6 +135,26 @@ def _write_groups(current: groups.GroupRun, results: Path) -> None:
     groups_plot.draw(current, results / "groups.png")
 
 
+def _spark(arguments: argparse.Namespace, console: Console) -> int:
+    # Spark is an extra, which the other benches do without.
+    from bench import spark, spark_report
+
+    partial = arguments.quick or arguments.codecs or arguments.sinks
+    wish = spark.Wish(
+        plan=spark.QUICK if arguments.quick else spark.FULL,
+        rounds=arguments.rounds,
+        codecs=tuple(arguments.codecs or spark.CODECS),
+        sinks=tuple(arguments.sinks or spark.SINKS),
+        scratch=arguments.scratch,
+        results=arguments.results or (run.SCRATCH_RESULTS if partial else run.RESULTS),
+    )
+    spark.run(wish, lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False))
+    header, lines = spark_report.last_run(wish.path)
+    (wish.results / "spark.md").write_text(spark_report.markdown(header, lines))
+    console.print(spark_report.table(lines))
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     commands = parser.add_subparsers(required=True)
@@ -171,9 +191,15 @@ def _parser() -> argparse.ArgumentParser:
     crowd.add_argument("--resume", action="store_true", help="go on with the last run's missing turns")
     crowd.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Klamm's broker")
     crowd.set_defaults(command=_groups)
-    for command in (rounds, trio, again, many, crowd):
+    stream = commands.add_parser("spark", help="format klamm beside Spark's own connector, records a second")
+    stream.add_argument("--rounds", type=int, default=3)
+    stream.add_argument("--codecs", nargs="+", choices=["none", "lz4", "zstd"], default=[])
+    stream.add_argument("--sinks", nargs="+", choices=["noop", "delta"], default=[])
+    stream.add_argument("--quick", action="store_true", help="a twentieth of the records: does it work?")
+    stream.set_defaults(command=_spark)
+    for command in (rounds, trio, again, many, crowd, stream):
         command.add_argument("--results", type=Path, help="where tables, plots and lines of JSON go")
-    for command in (rounds, trio, many, crowd):
+    for command in (rounds, trio, many, crowd, stream):
         command.add_argument("--scratch", type=Path, default=run.SCRATCH, help="data directories: the disk to measure")
     return parser
 

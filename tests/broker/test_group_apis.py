@@ -160,14 +160,23 @@ def test_fetching_offsets_of_one_group(world: GroupsWorld, version: int) -> None
         assert [(topic.name, len(topic.partitions)) for topic in every.topics] == [("orders", 1)]
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_an_error_stands_where_the_version_has_room_for_it(version: int) -> None:
+@pytest.mark.parametrize("version", [1, 2, 7])
+def test_an_error_stands_wherever_somebody_may_look_for_it(version: int) -> None:
+    """aiokafka looks at partitions alone, and began at 0 while its coordinator moved: committed was 582."""
     world = GroupsWorld((1,))
     wanted = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
     answer = asked(world, offset_fetch.handle, OffsetFetchRequest(group_id=GROUP, topics=wanted), version)
     in_partitions = [each.error_code for topic in answer.topics for each in topic.partitions]
-    assert in_partitions == ([ErrorCode.NOT_COORDINATOR] if version < 2 else [])
+    assert in_partitions == [ErrorCode.NOT_COORDINATOR]
     assert answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_an_error_that_is_fatal_to_who_looks_at_partitions_is_another_one_there(world: GroupsWorld) -> None:
+    world[0].broker.coordination.counted_on_until_ms = 0.0
+    wanted = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
+    answer = asked(world, offset_fetch.handle, OffsetFetchRequest(group_id=GROUP, topics=wanted), 3)
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_fetching_offsets_of_several_groups(world: GroupsWorld) -> None:

@@ -3,6 +3,9 @@
 A partition without an offset has offset -1 and no error. From version 2 on a group may be asked for all its
 partitions, from 8 on several groups at once; then topics have names up to version 9, and ids from 10 on. There are no
 transactions, so every offset is stable.
+
+An error of the whole group, which versions 2 to 7 have a field for, is said of each partition as well. Kafka leaves the
+partitions out then; aiokafka, which does not look at that field, takes it that nothing was committed, and begins anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +32,8 @@ from klamm.wire.messages.offset_fetch import (
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_IDS = 10
 FIRST_VERSION_WITH_AN_ERROR = 2
+IN_PARTITIONS = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
+"""Whoever looks there knows how to go on from these, and from loading; the former is fatal to it."""
 NOTHING = CommittedOffset(NO_OFFSET, NO_EPOCH, "")
 
 
@@ -42,10 +47,8 @@ def handle(request: OffsetFetchRequest, call: Call) -> Answer:
 
     def respond(reply: object) -> OffsetFetchResponse:
         error = reply.code if isinstance(reply, KafkaError) else ErrorCode.NONE
-        in_partitions = error if call.version < FIRST_VERSION_WITH_AN_ERROR else ErrorCode.NONE
+        in_partitions = IN_PARTITIONS.get(error, error) if call.version >= FIRST_VERSION_WITH_AN_ERROR else error
         offsets: Mapping[tuple[str, int], CommittedOffset] = reply if isinstance(reply, Mapping) else {}
-        if error and not in_partitions:
-            return OffsetFetchResponse(error_code=error)
         places = sorted(offsets) if asked is None else asked
         return OffsetFetchResponse(
             error_code=error,

@@ -1,7 +1,8 @@
 """Making the source and sink known to a Spark session: `register(spark)`, then `format("klamm")`.
 
 Spark looks a Python data source up by its name in the session; workers import it from this package, which therefore
-has to be installed where they run.
+has to be installed where they run. The connector's name, `kafka`, is not to be had: Spark keeps it even where the jar
+is missing. Otherwise the two formats are interchangeable.
 """
 
 from typing import TYPE_CHECKING
@@ -9,15 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NAME = "klamm"
 
-
-def register(spark: "SparkSession", name: str = NAME) -> None:
-    """Under another name too, for instance `register(spark, "kafka")` where the connector's jar is not there."""
+def register(spark: "SparkSession") -> None:
     from klamm.pipeline.source.klamm_source import KlammSource
 
-    spark.dataSource.register(KlammSource if name == NAME else _named(KlammSource, name))
-
-
-def _named(source: type, name: str) -> type:
-    return type(source.__name__, (source,), {"name": classmethod(lambda cls: name), "__module__": source.__module__})
+    spark.dataSource.register(KlammSource)

@@ -1,17 +1,15 @@
 """What a task does, called as Spark calls it, on a cluster in this process: everything arrives, or it says why not."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql.types import ArrayType, BinaryType, IntegerType, StringType, StructField, StructType
 
-import klamm
 from klamm.pipeline.sink import batch_writer, stream_writer
 from klamm.pipeline.sink.problems import NotDelivered, WrongOption
 from tests.harness.topics import create_topic
+from tests.pipeline.sink.reading import everything
 
 SCHEMA = StructType(
     [
@@ -38,12 +36,6 @@ PLAIN_ARROW = pa.schema([("key", pa.string()), ("value", pa.string())])
 PLAIN = StructType([StructField("key", StringType()), StructField("value", StringType())])
 
 
-@pytest.fixture(scope="module")
-def bootstrap() -> Iterator[str]:
-    with klamm.Cluster(brokers=1) as cluster:
-        yield cluster.bootstrap_servers
-
-
 def rows(*values: dict[str, Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(values), ARROW)
 
@@ -51,22 +43,6 @@ def rows(*values: dict[str, Any]) -> pa.RecordBatch:
 def plain(count: int, first: int = 0) -> pa.RecordBatch:
     numbers = [str(number) for number in range(first, first + count)]
     return pa.RecordBatch.from_pydict({"key": numbers, "value": numbers})
-
-
-def everything(bootstrap: str, topic: str, partitions: int) -> list[Any]:
-    """All records of a topic, partition by partition."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "enable.auto.commit": False})
-    places = [TopicPartition(topic, partition, 0) for partition in range(partitions)]
-    left = sum(reader.get_watermark_offsets(place, timeout=10)[1] for place in places)
-    reader.assign(places)
-    found: list[Any] = []
-    while left:
-        got = reader.consume(left, timeout=10)
-        assert got, f"{left} records of {topic} are missing"
-        found += got
-        left -= len(got)
-    reader.close()
-    return sorted(found, key=lambda message: (message.partition(), message.offset()))
 
 
 def test_every_column_arrives(bootstrap: str) -> None:

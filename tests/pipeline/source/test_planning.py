@@ -42,7 +42,7 @@ def test_shares_are_proportional(parts: list[tuple[int, int]], most: int) -> Non
         taken = ends[key(i)] - start
         assert 0 <= taken <= size
         # One offset of rounding; and whoever has something gets something.
-        assert abs(taken - min(exact, size)) <= 1
+        assert abs(taken - min(exact, Fraction(size))) <= 1
         assert taken > 0 or size == 0
 
 

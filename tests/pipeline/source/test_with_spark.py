@@ -74,6 +74,12 @@ def test_a_batch_has_all_columns(reading: "SparkSession", topics: Topics) -> Non
     assert rows[0].key is None and rows[0].timestampType == 0 and rows[0].headers is None
 
 
+def test_a_mistake_is_told_in_our_words(reading: "SparkSession", topics: Topics) -> None:
+    frame = reading.read.format("klamm").option("kafka.bootstrap.servers", topics.bootstrap_servers)
+    with pytest.raises(Exception, match="Say what to read with exactly one of subscribe"):
+        frame.load().collect()
+
+
 def test_a_stream_reads_in_triggers_goes_on_and_finds_new_partitions(
     stream: Callable[[], Stream], topics: Topics
 ) -> None:

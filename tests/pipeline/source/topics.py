@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-
-QUIET = {"log_level": 0}
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 
 class Topics:
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self._configuration = {"bootstrap.servers": bootstrap_servers, **QUIET}
+        self._configuration: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": 0,
+        }
         self._admin = AdminClient(self._configuration)
 
     def create(self, name: str, partitions: int = 1, replicas: int = 1, **settings: str) -> None:

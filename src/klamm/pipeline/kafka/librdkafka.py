@@ -7,12 +7,12 @@ it says so.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, cast
 
 import confluent_kafka as ck
 import pyarrow as pa
+from confluent_kafka import admin
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 
 from klamm.errors import ErrorCode, error_code
 from klamm.ids import ZERO_UUID, TopicPartition, uuid_from_text
@@ -169,7 +169,7 @@ class LibrdkafkaAccess:
 
 
 def _spec(when: int) -> Any:
-    specs: Any = OffsetSpec
+    specs = cast(Any, admin).OffsetSpec
     if when == EARLIEST:
         return specs.earliest()
     return specs.latest() if when == LATEST else specs.for_timestamp(when)

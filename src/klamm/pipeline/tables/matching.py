@@ -23,7 +23,7 @@ def is_among(rows: pa.Table, wanted: pa.Table, key: Sequence[str]) -> pa.Chunked
     maybe = _in_column(rows, wanted, key[0])
     for name in key[1:]:
         maybe = pc.and_(maybe, _in_column(rows, wanted, name))
-    if len(key) == 1:
+    if len(key) == 1 or not pc.any(maybe).as_py():
         return maybe
     numbered = rows.select(list(key)).append_column(ROW, pa.array(np.arange(rows.num_rows)))
     candidates = numbered.filter(maybe)

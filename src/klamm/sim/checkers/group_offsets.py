@@ -61,7 +61,8 @@ class GroupOffsets:
             return
         for spot in spots:
             told = self._told.setdefault(spot, [])
-            if not any((each.who, each.epoch) == (standing.who, epoch) for each in told):
+            # A classic member hears once a generation; of another with the same number if the group began anew.
+            if standing.is_classic or not any((each.who, each.epoch) == (standing.who, epoch) for each in told):
                 told.append(Told(standing.who, epoch, now_ms))
 
     def acknowledged(self, commit: Commit) -> None:

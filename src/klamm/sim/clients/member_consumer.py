@@ -61,7 +61,7 @@ class ConsumerMember(Member):
             member_epoch=LEAVES if instance_id is None else LEAVES_FOR_A_WHILE,
             instance_id=instance_id,
         )
-        self.groups.on_released(self.standing, self.spots(self._target | self.owned.keys()))
+        self.groups.on_released(self.standing, self.spots(self._target | self.owned.keys() | self._given_up))
         self.disown(list(self.owned))
         if self.coordinator == NO_BROKER or self.epoch <= JOINS:
             self.end()
@@ -188,7 +188,7 @@ class ConsumerMember(Member):
         self.tell(f"hears {code.name}")
         self.groups.reached["member fenced"] += 1
         self.turn += 1
-        self.groups.on_released(self.standing, self.spots(self._target | self.owned.keys()))
+        self.groups.on_released(self.standing, self.spots(self._target | self.owned.keys() | self._given_up))
         self.disown(list(self.owned))
         self._target, self._given_up = frozenset(), set()
         self._is_revoking = self._is_asking = False

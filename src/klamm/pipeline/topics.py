@@ -49,10 +49,11 @@ def seen(bootstrap: str, settings: Mapping[str, str], seconds: float = ANSWER_SE
     from confluent_kafka import KafkaException
 
     complaints: list[str] = []
+    admin = _admin(bootstrap, settings, complaints)
     try:
-        metadata = _admin(bootstrap, settings, complaints).list_topics(timeout=seconds)
+        metadata = admin.list_topics(timeout=seconds)
     except KafkaException as problem:
-        said = f" ({complaints[-1]})" if complaints else f" ({problem.args[0].str()})"
+        said = f" ({complaints[0]})" if complaints else f" ({problem.args[0].str()})"
         raise NoCluster(
             f"no broker answers at {bootstrap}{said}. Is the cluster running? `klamm up --detach` starts one on this "
             "machine, --bootstrap HOST:PORT names another."
@@ -101,6 +102,7 @@ def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> No
 
 
 def _admin(bootstrap: str, settings: Mapping[str, str], complaints: list[str]) -> Any:
+    from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     properties: dict[str, Any] = {
@@ -109,7 +111,12 @@ def _admin(bootstrap: str, settings: Mapping[str, str], complaints: list[str]) -
         "socket.connection.setup.timeout.ms": 5000,
         "error_cb": lambda error: complaints.append(error.str()),
     }
-    return AdminClient(properties, logger=_Silent())
+    try:
+        return AdminClient(properties, logger=_Silent())
+    except KafkaException as problem:
+        raise PipelineError(
+            f"the client does not take these settings: {problem.args[0].str()}. Look at what was given with --kafka."
+        ) from problem
 
 
 class _Silent:

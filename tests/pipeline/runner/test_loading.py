@@ -66,7 +66,8 @@ def test_a_name_that_klamm_does_not_have(tmp_path: Path) -> None:
 
 
 def test_spark_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyspark", None)
+    for name in ("pyspark", "pyspark.sql"):
+        monkeypatch.setitem(sys.modules, name, None)
     assert "pip install 'klamm[spark]'" in complaint(tmp_path, "from pyspark.sql import DataFrame\n")
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from klamm.pipeline import Pipeline, Source, Topic
+from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.topics import Cluster, NewTopic, NoCluster, NoTopic, missing, seen
 
 
@@ -26,6 +27,11 @@ def test_a_topic_that_is_read_and_not_there() -> None:
         NoTopic, match=r"Did you mean `order`.*klamm topic create orders --partitions 10 --replication 2"
     ):
         missing(PIPELINE, Cluster("id", 2, {"order": 1}))
+
+
+def test_a_setting_that_there_is_not() -> None:
+    with pytest.raises(PipelineError, match=r"colour.*--kafka"):
+        seen("127.0.0.1:1", {"colour": "blue"})
 
 
 def test_nobody_answers() -> None:

@@ -28,8 +28,8 @@ CALM, HARMED = "calm", "harmed"
 CALM_MASTER, HARMED_MASTER = "local[2]", "local-cluster[2,1,1024]"
 CALM_COUNT, HARMED_COUNT, RUNS = 1_000_000, 100_000, 10
 SHARES = ["--malformed", "0.01", "--copied", "0.01", "--late", "0.02", "--step-ms", "36"]
-FLOW_SECONDS = 150.0
-"""So long harmed invoices flow: as long as the harm takes, more or less."""
+FLOW_SECONDS = 300.0
+"""So long harmed invoices flow, unless told: as long as the harm takes, more or less."""
 PATIENCE_SECONDS = 3_600.0
 LOOK_SECONDS = 0.5
 MOST_STARTS = 3
@@ -40,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=int, default=RUNS, help="harmed runs (%(default)s)")
     parser.add_argument("--count", type=int, help=f"invoices a run ({CALM_COUNT:,} calm, {HARMED_COUNT:,} harmed)")
     parser.add_argument("--seed", type=int, default=0, help="of the first harmed run; the others follow")
+    parser.add_argument("--flow-seconds", type=float, default=FLOW_SECONDS, help="of a harmed run (%(default)s)")
     parser.add_argument("--file", type=Path, default=EXAMPLE, help="the pipeline")
     parser.add_argument("--batch-records", type=int, help="as `klamm pipeline run` has it")
 
@@ -70,9 +71,10 @@ def _calm(store: Store, options: argparse.Namespace) -> Line:
 def _harmed(store: Store, options: argparse.Namespace, seed: int) -> Line:
     with _Stage(options, HARMED_MASTER) as stage:
         count, began, done = options.count or HARMED_COUNT, time.monotonic(), []
-        generating = stage.generate(seed, count, count / FLOW_SECONDS)
+        generating = stage.generate(seed, count, count / options.flow_seconds)
         stage.pipeline.start()
-        for harm in harms(Scene(stage.cluster, stage.pipeline, Random(f"harm {seed}"), stage.wait)):
+        random = Random(f"harm {seed}")
+        for harm in harms(Scene(stage.cluster, stage.pipeline, random, stage.wait, lambda: not generating.is_over)):
             done.append(f"{time.monotonic() - began:.0f} s: {harm}")
             print(f"seed {seed}, {done[-1]}", flush=True)
         while not generating.is_over:

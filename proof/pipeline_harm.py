@@ -1,17 +1,22 @@
-"""What is done to a cluster and to Spark while invoices flow. Which, whom and when, the seed decides."""
+"""What is done to a cluster and to Spark while invoices flow. Which, whom and when, the seed decides.
+
+Before each harm the pipeline has to have written something since the last one: who is down already cannot be hurt.
+"""
 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from proof.cluster import Klamm
+from proof.cluster import Klamm, ProofError
 from proof.pipeline_jobs import Pipeline
 
-SHORTEST_SECONDS, LONGEST_SECONDS = 5.0, 20.0
-"""Between two harms."""
+LONGEST_SECONDS = 15.0
+"""From a commit of the pipeline to the next harm, at most."""
+FLOW_SECONDS = 600.0
 DOWN_SECONDS = (2.0, 15.0)
 SYNC_SECONDS = 120.0
+LOOK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -21,6 +26,15 @@ class Scene:
     random: Random
     wait: Callable[[float], None]
     """Lets time pass, and keeps the pipeline running meanwhile."""
+    is_flowing: Callable[[], bool]
+    """Whether there are invoices to come."""
+
+    def wait_for_commit(self) -> None:
+        before, until = self.pipeline.commits, time.monotonic() + FLOW_SECONDS
+        while self.pipeline.commits == before and self.is_flowing():
+            if time.monotonic() > until:
+                raise ProofError(f"the pipeline has written nothing for {FLOW_SECONDS:.0f} s:\n{self.pipeline.said}")
+            self.wait(LOOK_SECONDS)
 
 
 def harms(scene: Scene) -> Iterator[str]:
@@ -28,7 +42,8 @@ def harms(scene: Scene) -> Iterator[str]:
     order = [broker_killed, broker_killed, rack_killed, driver_killed, executor_killed]
     scene.random.shuffle(order)
     for harm in order:
-        scene.wait(scene.random.uniform(SHORTEST_SECONDS, LONGEST_SECONDS))
+        scene.wait_for_commit()
+        scene.wait(scene.random.uniform(0, LONGEST_SECONDS))
         yield harm(scene)
 
 

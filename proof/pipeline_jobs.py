@@ -131,6 +131,11 @@ class Pipeline:
         self.kill_driver("both")
 
     @property
+    def commits(self) -> int:
+        """To all tables so far."""
+        return sum(1 for _ in self.tables.glob("*/_delta_log/*.json"))
+
+    @property
     def said(self) -> str:
         return self._log.read_text(errors="replace")[-3_000:]
 

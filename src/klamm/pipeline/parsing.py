@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NO_VALUE = "has no value (a tombstone)"
+NOT_UTF8 = "is not UTF-8"
 NOT_JSON = "is not JSON"
 DOES_NOT_FIT = "does not fit the schema"
 ORIGIN = "source"
@@ -64,6 +65,8 @@ def judged(records: "DataFrame", source: Source) -> "DataFrame":
     columns = parsed.select(ORIGIN, VALUE, f.col(PARSED).isNull().alias(UNREAD), f"{PARSED}.*")
     reason = (
         f.when(f.col(VALUE).isNull(), f.lit(NO_VALUE))
+        # Spark's JSON reader would put replacement characters for what is no text, and take the record.
+        .when(~f.is_valid_utf8(f.col(VALUE).cast("string")), f.lit(NOT_UTF8))
         .when(f.col(UNREAD) | f.col(CORRUPT).isNotNull(), _what_is_wrong(schema))
         .otherwise(f.coalesce(_missing(schema), _failed_check(columns, source)))
     )

@@ -10,7 +10,7 @@ from tests.pipeline.invoice.naive import SCHEMAS, books_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-RECIPE = Recipe(seed=11, count=500, malformed=0.4, late=0.1, copied=0.2, huge=0.002)
+RECIPE = Recipe(seed=11, count=300, malformed=0.4, late=0.1, copied=0.2, huge=0.004)
 
 
 def test_transforms_give_what_a_beginner_would_write(spark: "SparkSession") -> None:

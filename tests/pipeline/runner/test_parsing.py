@@ -20,7 +20,7 @@ GOOD = {"id": "a", "total": 1.5, "lines": [{"a": 1}], "timestamp": "2026-01-01T0
 REFUSED = {
     b'{"id": "a", "tot': "is not JSON",
     b"": "is not JSON",
-    b"\xff\xfe{": "is not JSON",
+    b"\xff\xfe{": "is not UTF-8",
     b"{'id': 'a'}": "is not JSON",
     b"null": "does not fit the schema",
     b"[1]": "does not fit the schema",

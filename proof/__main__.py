@@ -1,4 +1,6 @@
-"""The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`; each with --help."""
+"""The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`, `pipeline`.
+
+Each has --help."""
 
 import argparse
 import importlib
@@ -15,6 +17,7 @@ PROOFS = {
     "calm": "full load, and nobody is taken for dead",
     "start": "how long until a new cluster acknowledges, and what idle nodes weigh",
     "wiped": "a disk is lost: what comes back, and who may vote",
+    "pipeline": "the invoice pipeline on Spark: tables equal to the ledger, whatever dies",
 }
 
 

@@ -13,6 +13,7 @@ COMMANDS = {
     "node": "kill, stop, start, pause or resume single nodes",
     "topic": "create, list, describe, alter and delete topics; see their placement",
     "group": "consumer groups: lag, members, offsets reset and deleted",
+    "pipeline": "a file of functions on data frames, run on Spark over topics",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",

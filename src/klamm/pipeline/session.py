@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline.java import java_home
 
@@ -24,23 +24,43 @@ SETTINGS = {
     ),
     "spark.sql.streaming.numRecentProgressUpdates": "20",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # On a busy machine a Python worker may take longer to start than the 15 s that Spark gives it.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 
 
-def new_session(name: str, master: str = LOCAL, settings: dict[str, str] | None = None) -> "SparkSession":
-    """`settings` win over ours. One at a time in a process, as ever with Spark."""
+def new_session(
+    name: str,
+    master: str = LOCAL,
+    settings: dict[str, str] | None = None,
+    java_process: dict[str, Any] | None = None,
+) -> "SparkSession":
+    """`settings` win over ours. One at a time in a process, as ever with Spark. `java_process` is how the process that
+    Java runs in is started, as in `subprocess.Popen`; Java stays for later sessions."""
     os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir()) / f"klamm-java-{os.getuid()}"))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
     from pyspark.sql import SparkSession
 
+    chosen = {**SETTINGS, **_for_cores(master), **(settings or {})}
+    if java_process is not None:
+        _start_java({"spark.master": master, "spark.app.name": name, **chosen}, java_process)
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**SETTINGS, **_for_cores(master), **(settings or {})}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def _start_java(settings: dict[str, str], java_process: dict[str, Any]) -> None:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        SparkContext._ensure_initialized(gateway=launch_gateway(conf, dict(java_process)))  # type: ignore[no-untyped-call]
 
 
 def _for_cores(master: str) -> dict[str, str]:

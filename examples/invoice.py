@@ -1,0 +1,1 @@
+../src/klamm/pipeline/invoice/example.py

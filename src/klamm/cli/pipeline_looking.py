@@ -1,0 +1,105 @@
+"""`klamm pipeline check`, `test` and `example`: a pipeline looked at, without a cluster."""
+
+import argparse
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from klamm.cli.options import pairs_of
+from klamm.cli.saying import FAILED, failed, print_json, say, table
+from klamm.pipeline import checking
+from klamm.pipeline.loading import loaded
+from klamm.pipeline.planning import planned
+from klamm.pipeline.running import SETTINGS
+from klamm.pipeline.spark import session
+from klamm.pipeline.trying import Tried, tried
+
+WIDEST = 48
+MOST_ROWS = 20
+
+
+def check(options: argparse.Namespace) -> int:
+    file = loaded(options.file)
+    with session(file, options.master, _settings(options), _log(options)) as spark:
+        plan = planned(spark, file.pipeline)
+    if options.json:
+        print_json(checking.document(plan))
+    else:
+        print(checking.told(plan))
+    return 0
+
+
+def test(options: argparse.Namespace) -> int:
+    file = loaded(options.file)
+    with session(file, options.master, _settings(options), _log(options)) as spark:
+        planned(spark, file.pipeline)
+        results = tried(file.pipeline, spark)
+    if options.json:
+        print_json([_document(result) for result in results])
+    else:
+        print("\n\n".join(_text(result) for result in results))
+    wrong = [result for result in results if result.complaint]
+    for result in wrong:
+        failed("pipeline test", f"{result.label}: {result.complaint}")
+    return FAILED if wrong else 0
+
+
+def example(options: argparse.Namespace) -> int:
+    text = resources.files("klamm.pipeline.invoice").joinpath("example.py").read_text(encoding="utf-8")
+    if options.file is None:
+        sys.stdout.write(text)
+        return 0
+    path = Path(options.file)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        return failed("pipeline example", f"{path} is there already; name another file, or remove it")
+    except OSError as problem:
+        return failed("pipeline example", f"{path} cannot be written: {problem.strerror}")
+    say(f"wrote {path}; `klamm pipeline check {path}` looks at it, `klamm pipeline run {path} --once` runs it")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    return {**SETTINGS, **pairs_of("--conf", options.conf)}
+
+
+def _log(options: argparse.Namespace) -> Path | None:
+    return None if options.verbose else Path("/dev/null")
+
+
+def _text(result: Tried) -> str:
+    head = f"{result.label}: {len(result.rows)} row{'' if len(result.rows) == 1 else 's'}"
+    if not result.rows:
+        return head
+    rows = [[_cell(row[name]) for name in result.columns] for row in result.rows[:MOST_ROWS]]
+    more = len(result.rows) - MOST_ROWS
+    return "\n".join([head, table(result.columns, rows), *([f"and {more} more"] if more > 0 else [])])
+
+
+def _cell(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = bytes(value).decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else str(value)
+    text = text.replace("\n", " ")
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+
+
+def _document(result: Tried) -> dict[str, Any]:
+    return {
+        "output": result.label,
+        "rows": [{name: _value(value) for name, value in row.items()} for row in result.rows],
+        "complaint": result.complaint or None,
+    }
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _value(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_value(each) for each in value]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return bytes(value).decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else str(value)

@@ -1,0 +1,154 @@
+"""`klamm pipeline run`: what is shown while it runs and when it ends; `klamm.pipeline.running` does it."""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from klamm.cli.options import Misused, bootstrap_of, pairs_of
+from klamm.cli.saying import FAILED, failed, say
+from klamm.pipeline import view
+from klamm.pipeline.keeping import Directory
+from klamm.pipeline.loading import Loaded, loaded
+from klamm.pipeline.metrics import Page, exposition, served
+from klamm.pipeline.progress import Standing, document
+from klamm.pipeline.queries import Wishes
+from klamm.pipeline.running import Failed, Job, Outcome, run
+from klamm.pipeline.stopping import INTERRUPTED
+
+WIDE = 160
+LINE_SECONDS = 3.0
+"""Between two lines where there is no terminal."""
+
+
+def run_pipeline(options: argparse.Namespace) -> int:
+    if options.batch_records < 1 or options.every < 0:
+        raise Misused("--batch-records is at least 1, and --every no less than 0")
+    metrics = _metrics_address(options.metrics_port)
+    file = loaded(options.file)
+    job = _job(options, file)
+    if options.reset and not _is_reset(job.directory, options.yes):
+        return FAILED
+    shown = _Shown(options.once, options.json)
+    page = Page()
+
+    def watch(standing: Standing, spoke: list[str]) -> None:
+        page.text = exposition(standing)
+        shown.show(standing, spoke)
+
+    with ExitStack() as stack:
+        if metrics is not None:
+            port = stack.enter_context(served(*metrics, page))
+            say(f"metrics at http://{metrics[0]}:{port}/metrics")
+        stack.enter_context(shown.opened())
+        try:
+            outcome = run(job, watch, shown.say)
+        except Failed as problem:
+            return _told_failure(shown, problem, job)
+    return _told_end(shown, outcome, options.once)
+
+
+def _job(options: argparse.Namespace, file: Loaded) -> Job:
+    pipeline = file.pipeline
+    bootstrap = options.bootstrap or (pipeline.bootstrap if not options.dir else "") or bootstrap_of(options)
+    wishes = Wishes(bootstrap, options.once, options.batch_records, options.every, pairs_of("--kafka", options.kafka))
+    return Job(
+        file,
+        Directory(Path(options.data or f"pipeline-data/{pipeline.name}").absolute()),
+        wishes,
+        options.master,
+        pairs_of("--conf", options.conf),
+        makes_topics=not options.no_create_topics,
+        is_verbose=options.verbose,
+    )
+
+
+def _metrics_address(text: str | None) -> tuple[str, int] | None:
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise Misused(f"--metrics-port {text}: expected a port, as 9400, or HOST:PORT, as 0.0.0.0:9400")
+    return host or "127.0.0.1", int(port)
+
+
+def _is_reset(directory: Directory, without_asking: bool) -> bool:
+    """Forgets the checkpoints, if somebody agrees."""
+    known = directory.checkpoints
+    if not known:
+        return True
+    if not without_asking:
+        say(
+            f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables "
+            "stay: rows whose key they have are not added again, but tables without a key get every row once more."
+        )
+        if not sys.stdin.isatty():
+            failed("pipeline run", "nobody is here to agree; say --yes")
+            return False
+        if input("Forget it? [y/N] ").strip().lower() not in ("y", "yes"):
+            say("nothing was changed")
+            return False
+    with directory.held():
+        directory.forget()
+    return True
+
+
+class _Shown:
+    """The one place that prints: a live view on a terminal, a line now and then elsewhere, JSON if that is wanted."""
+
+    def __init__(self, once: bool, as_json: bool) -> None:
+        self._once, self._as_json = once, as_json
+        self.console = Console(stderr=True, highlight=False)
+        self._live: Live | None = None
+        self._last_line = 0.0
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        if self._as_json or not self.console.is_terminal:
+            yield
+            return
+        with Live(console=self.console, refresh_per_second=4, transient=True) as self._live:
+            yield
+        self._live = None
+
+    def say(self, text: str) -> None:
+        self.console.print(text, markup=False, soft_wrap=True)
+
+    def show(self, standing: Standing, spoke: list[str]) -> None:
+        if self._as_json:
+            if spoke:
+                print(json.dumps(document(standing, spoke)), flush=True)
+        elif self._live is not None:
+            self._live.update(view.live(standing, self._once))
+        elif time.monotonic() - self._last_line >= LINE_SECONDS and spoke:
+            self._last_line = time.monotonic()
+            say(view.line(standing, self._once))
+
+    def end(self, standing: Standing, how: str) -> None:
+        if self._as_json:
+            print(json.dumps({**document(standing), "ended": how}), flush=True)
+        else:
+            printer = Console(highlight=False)
+            # A file is as wide as it has to be.
+            printer.print(view.summary(standing, how), width=None if printer.is_terminal else WIDE)
+
+
+def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:
+    if job.is_verbose:
+        say("".join(traceback.format_exception(problem.cause)))
+    if problem.standing.records:
+        shown.end(problem.standing, "failed")
+    hint = "" if job.is_verbose else f" Spark's log is {job.log}; --verbose shows all of it here."
+    return failed("pipeline run", f"{problem}{hint}")
+
+
+def _told_end(shown: _Shown, outcome: Outcome, once: bool) -> int:
+    shown.end(outcome.standing, "stopped" if outcome.was_stopped else "done")
+    return INTERRUPTED if outcome.was_stopped and once else 0

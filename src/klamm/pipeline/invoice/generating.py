@@ -1,0 +1,142 @@
+"""`klamm pipeline generate`: invoices into a topic, as many or as quickly as asked for, and a ledger of them."""
+
+import argparse
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+from random import SystemRandom
+
+from confluent_kafka import KafkaException
+
+from klamm.pipeline.invoice.generator import Invoice, Recipe, generated
+from klamm.pipeline.invoice.ledger import Ledger
+from klamm.pipeline.invoice.sending import Sent, create_topic, send
+
+DESCRIPTION = """\
+Invoices from the tills of some shops, as JSON, for the pipeline that `klamm pipeline example` writes. Some are late,
+some come twice, some are huge, some are malformed: which ones, the seed decides.
+"""
+EXAMPLES = """\
+examples:
+  klamm pipeline generate --count 100000
+  klamm pipeline generate --rate 500                       until Ctrl-C
+  klamm pipeline generate --count 1000 --ledger sent.json  with an account of what was sent
+
+exit code 0: everything is acknowledged; 1: something is not, or nobody answers
+"""
+SHOW_EVERY_SECONDS, SAY_EVERY_SECONDS = 0.2, 10.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The bootstrap servers are left to the command line that this becomes a part of: `options.bootstrap`."""
+    default = Recipe(0)
+    parser.add_argument("--topic", default="invoice", help="made if it is missing; %(default)s unless told")
+    parser.add_argument("--count", type=_count, help="so many invoices; without it, until Ctrl-C")
+    parser.add_argument("--rate", type=_positive, help="so many a second; without it, as quickly as it goes")
+    parser.add_argument("--seed", type=int, help="the same seed and start, the same invoices; else any")
+    parser.add_argument("--start-ms", type=int, help="when the first is issued; else so that the last is issued now")
+    parser.add_argument(
+        "--step-ms", type=_count, help="between one and the next, by their times; else as the rate says"
+    )
+    parser.add_argument("--late", type=_share, default=default.late, metavar="SHARE", help="%(default)s")
+    parser.add_argument("--copied", type=_share, default=default.copied, metavar="SHARE", help="%(default)s")
+    parser.add_argument("--malformed", type=_share, default=default.malformed, metavar="SHARE", help="%(default)s")
+    parser.add_argument("--huge", type=_share, default=default.huge, metavar="SHARE", help="%(default)s")
+    parser.add_argument("--ledger", type=Path, metavar="FILE", help="where the account of what was sent is written")
+
+
+def run(options: argparse.Namespace) -> int:
+    recipe = recipe_of(options, int(time.time() * 1_000))
+    ledger, view = Ledger.of(recipe), _View(recipe.count)
+    try:
+        view.say(create_topic(options.bootstrap, options.topic) + f"; seed {recipe.seed}, start {recipe.start_ms}")
+        sent = send(
+            _until_asked_to_stop(generated(recipe)),
+            options.bootstrap,
+            options.topic,
+            per_second=options.rate,
+            on_sent=ledger.note,
+            on_progress=view.show,
+        )
+    except KafkaException as problem:
+        view.say(f"klamm pipeline generate: {problem.args[0].str()}; is {options.bootstrap} a cluster that runs?")
+        return 1
+    if options.ledger:
+        ledger.save(options.ledger)
+    view.end(sent, ledger)
+    return 0 if sent.acknowledged == sent.records else 1
+
+
+def recipe_of(options: argparse.Namespace, now_ms: int) -> Recipe:
+    step_ms = options.step_ms or (max(1, int(1_000 / options.rate)) if options.rate else Recipe(0).step_ms)
+    is_live = options.rate is not None or options.count is None
+    start_ms = now_ms if is_live else now_ms - options.count * step_ms
+    return Recipe(
+        seed=SystemRandom().randrange(10_000) if options.seed is None else options.seed,
+        count=options.count,
+        start_ms=start_ms if options.start_ms is None else options.start_ms,
+        step_ms=step_ms,
+        late=options.late,
+        huge=options.huge,
+        malformed=options.malformed,
+        copied=options.copied,
+    )
+
+
+def _until_asked_to_stop(invoices: Iterator[Invoice]) -> Iterator[Invoice]:
+    """Ctrl-C ends it between two invoices, so that the ledger knows of each that was sent."""
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: asked.append(number))
+    return takewhile(lambda _: not asked, invoices)
+
+
+class _View:
+    """How far it is, on stderr: a line that changes on a terminal, now and then a line elsewhere."""
+
+    def __init__(self, count: int | None) -> None:
+        self._of = f" of {count:,}" if count else ""
+        self._is_terminal = sys.stderr.isatty()
+        self._every = SHOW_EVERY_SECONDS if self._is_terminal else SAY_EVERY_SECONDS
+        self._began = self._last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def show(self, sent: Sent) -> None:
+        now = time.monotonic()
+        if now - self._last >= self._every:
+            self._last = now
+            text = f"{sent.records:,}{self._of} records sent, {sent.acknowledged:,} acknowledged, {self._speed(sent)}"
+            print(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n", end="", file=sys.stderr, flush=True)
+
+    def end(self, sent: Sent, ledger: Ledger) -> None:
+        fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(ledger.fates.items()))
+        start = "\r\x1b[K" if self._is_terminal else ""
+        self.say(f"{start}{sent.acknowledged:,} of {sent.records:,} records acknowledged, {self._speed(sent)}: {fates}")
+        for problem in sent.errors[:3]:
+            self.say(f"not acknowledged: {problem}")
+
+    def _speed(self, sent: Sent) -> str:
+        return f"{sent.acknowledged / max(1e-3, time.monotonic() - self._began):,.0f}/s"
+
+
+def _count(text: str) -> int:
+    if (count := int(text.replace("_", "").replace(",", ""))) < 1:
+        raise ValueError
+    return count
+
+
+def _positive(text: str) -> float:
+    if (rate := float(text)) <= 0:
+        raise ValueError
+    return rate
+
+
+def _share(text: str) -> float:
+    if not 0 <= (share := float(text)) <= 1:
+        raise ValueError
+    return share

@@ -1,0 +1,117 @@
+"""Invoices on their way into a topic: idempotent, acknowledged by all in-sync replicas, patient while brokers are down.
+
+They go in rounds, each acknowledged as a whole before the next. While a partition has no leader the others must not run
+hours ahead of it, or what it gets in the end would be late without having been made so.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from klamm.pipeline.invoice.generator import Invoice
+
+PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
+ROUND = 20_000
+GIVE_UP_SECONDS = 600
+LOOK_SECONDS = 30
+POLL_EVERY = 500
+SETTINGS = {
+    "enable.idempotence": True,
+    "acks": "all",
+    "linger.ms": 20,
+    "compression.type": "lz4",
+    "queue.buffering.max.messages": ROUND,
+    "delivery.timeout.ms": GIVE_UP_SECONDS * 1_000,
+    "log_level": 2,
+}
+
+
+@dataclass(slots=True)
+class Sent:
+    records: int = 0
+    acknowledged: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+def send(
+    invoices: Iterable[Invoice],
+    servers: str,
+    topic: str,
+    *,
+    per_second: float | None = None,
+    on_sent: Callable[[Invoice], None],
+    on_progress: Callable[[Sent], None] = lambda _: None,
+) -> Sent:
+    """Returns when everything is acknowledged or given up, which takes `GIVE_UP_SECONDS` at most. `on_sent` hears of
+    every record that is on its way; with the first that is given up the sending ends."""
+    sent = Sent()
+
+    def delivered(error: object, _: object) -> None:
+        if error is None:
+            sent.acknowledged += 1
+        else:
+            sent.errors.append(str(error))
+
+    producer = Producer({"bootstrap.servers": servers, **SETTINGS})
+    pace = _Pace(per_second)
+    try:
+        for invoice in invoices:
+            pace.wait_for(sent.records, producer.poll)
+            _produce(producer, topic, invoice, delivered)
+            on_sent(invoice)
+            sent.records += 1
+            if sent.records % POLL_EVERY == 0:
+                producer.poll(0)
+                on_progress(sent)
+            if sent.records % ROUND == 0:
+                _wait_acknowledged(producer, sent, on_progress)
+            if sent.errors:
+                break
+    except KafkaException as problem:
+        sent.errors.append(str(problem))
+    _wait_acknowledged(producer, sent, on_progress)
+    return sent
+
+
+def create_topic(servers: str, topic: str) -> str:
+    """Makes it if it is missing, as safe as the cluster's size allows; what was done, in words."""
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
+    seen = admin.list_topics(timeout=LOOK_SECONDS)
+    if topic in seen.topics:
+        return f"topic {topic} is there, with {len(seen.topics[topic].partitions)} partitions"
+    replicas = min(REPLICAS, len(seen.brokers))
+    config = {"min.insync.replicas": str(min(IN_SYNC, replicas))}
+    asked = admin.create_topics([NewTopic(topic, PARTITIONS, replicas, config=config)], operation_timeout=LOOK_SECONDS)
+    asked[topic].result(LOOK_SECONDS)
+    return f"topic {topic} made: {PARTITIONS} partitions, replication {replicas}"
+
+
+def _produce(producer: Producer, topic: str, invoice: Invoice, delivered: Callable[[object, object], None]) -> None:
+    while True:
+        try:
+            producer.produce(topic, invoice.value, invoice.key, on_delivery=delivered)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def _wait_acknowledged(producer: Producer, sent: Sent, on_progress: Callable[[Sent], None]) -> None:
+    while producer.flush(1.0):
+        on_progress(sent)
+
+
+class _Pace:
+    """So many a second, counted from the beginning: a pause is made up for."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._per_second, self._began = per_second, time.monotonic()
+
+    def wait_for(self, records: int, poll: Callable[[float], object]) -> None:
+        if self._per_second is None:
+            return
+        while (ahead := self._began + records / self._per_second - time.monotonic()) > 0:
+            poll(min(ahead, 0.1))

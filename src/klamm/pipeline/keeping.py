@@ -1,0 +1,160 @@
+"""What a pipeline keeps in its directory, and whose it is: tables, checkpoints, and a lock while it runs.
+
+    DATA/tables/NAME        the tables
+    DATA/checkpoints/QUERY  how far each query has read, and its state: Spark's, with a note of ours
+    DATA/lock               held by the run that is going on
+
+The note says which cluster the offsets are of, what the query reads and what its state looks like. Offsets of one
+cluster mean nothing in another, and state of one aggregation nothing to the next; Spark would find out late or never.
+The note's id is new with every new checkpoint: tables remember batches under it, and batches are counted from 0 again.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.problems import PipelineError
+
+NOTE = "klamm.json"
+REMEDY = (
+    "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, and "
+    "rows whose key they have are not added again."
+)
+
+
+class Busy(PipelineError):  # noqa: N818
+    """Another run holds the directory."""
+
+
+class Foreign(PipelineError):  # noqa: N818
+    """The checkpoint is of something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    checkpoint_id: str
+    new_outputs: tuple[str, ...] = ()
+    """Labels of those that were not there when the query read what it has read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    path: Path
+    """Absolute: Spark's workers stand elsewhere."""
+
+    def table(self, name: str) -> str:
+        return str(self.path / "tables" / name)
+
+    def checkpoint(self, query: str) -> Path:
+        return self.path / "checkpoints" / query
+
+    @property
+    def checkpoints(self) -> list[str]:
+        root = self.path / "checkpoints"
+        return sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
+
+    def forget(self) -> None:
+        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """One run at a time. The lock goes with the process that has it, however it ends."""
+        self._make()
+        file = (self.path / "lock").open("a+", encoding="utf-8")
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise Busy(
+                    f"another run of a pipeline (process {holder}) uses {self.path}. Stop it first (kill -TERM "
+                    f"{holder} ends it after its batch), or let this one work elsewhere with --data."
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def check_cluster(self, cluster_id: str) -> None:
+        """Whether what was read here so far was read from this cluster."""
+        for query in self.checkpoints:
+            kept = self._note(query)
+            if kept is not None and kept["cluster"] != cluster_id:
+                raise Foreign(
+                    f"the checkpoints in {self.path} are of another cluster (its id is {kept['cluster']}, this one's "
+                    f"{cluster_id}), and offsets there say nothing about the records here. Name the right cluster with "
+                    f"--bootstrap. {REMEDY}"
+                )
+
+    def claimed(self, query: PlannedQuery, cluster_id: str) -> Claim:
+        """The query's checkpoint: its own, or a new one."""
+        self.check_cluster(cluster_id)
+        wanted: dict[str, object] = {
+            "cluster": cluster_id,
+            "topics": sorted(source.topic for source in query.sources),
+            "state": [*query.operators, query.mode] if query.operators else [],
+        }
+        outputs = sorted(output.label for output in query.outputs)
+        kept = self._note(query.name)
+        checkpoint = self.checkpoint(query.name)
+        if kept is not None:
+            self._check(query, kept, wanted)
+            self._write_note(query.name, {**kept, "outputs": outputs})
+            known = kept.get("outputs", outputs)
+            assert isinstance(known, list)
+            has_read = (checkpoint / "offsets").exists()
+            return Claim(str(kept["id"]), tuple(each for each in outputs if has_read and each not in known))
+        if (checkpoint / "offsets").exists():
+            raise Foreign(
+                f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
+                "with --data, or forget what was read so far with --reset."
+            )
+        fresh = Claim(uuid.uuid4().hex)
+        self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
+        return fresh
+
+    def _write_note(self, query: str, note: dict[str, object]) -> None:
+        checkpoint = self.checkpoint(query)
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        beside = checkpoint / f"{NOTE}.new"
+        beside.write_text(json.dumps(note, indent=2), encoding="utf-8")
+        beside.replace(checkpoint / NOTE)
+
+    def _note(self, query: str) -> dict[str, object] | None:
+        file = self.checkpoint(query) / NOTE
+        if not file.exists():
+            return None
+        note: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
+        return note
+
+    def _check(self, query: PlannedQuery, kept: dict[str, object], wanted: dict[str, object]) -> None:
+        if kept["topics"] != wanted["topics"]:
+            raise Foreign(
+                f"query {query.name} has read {_all(kept['topics'])} so far and would now read {_all(wanted['topics'])}"
+                f": its checkpoint in {self.path} does not fit any more. {REMEDY}"
+            )
+        if kept["state"] != wanted["state"]:
+            raise Foreign(
+                f"query {query.name} has changed: it kept {_all(kept['state'])} and would now need "
+                f"{_all(wanted['state'])}, so that the state in {self.path} does not fit any more. {REMEDY}"
+            )
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise PipelineError(
+                f"{self.path} cannot be made: {problem.strerror}. Name another directory with --data."
+            ) from problem
+
+
+def _all(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) and names else "no state"

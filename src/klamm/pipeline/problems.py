@@ -1,0 +1,26 @@
+"""What can be wrong with a pipeline, told to the person who wrote it: one paragraph, and what to do about it."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PipelineError(Exception):
+    """It cannot be run, or it stopped. The text is all that is shown, unless somebody asks for more."""
+
+
+class BadPipeline(PipelineError):  # noqa: N818
+    """The file says something that makes no sense."""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """` Did you mean …?`, or which there are."""
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1)
+    if near:
+        return f" Did you mean `{near[0]}`?"
+    return f" There are {listed(names)}." if names else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    *rest, last = [f"`{name}`" for name in names]
+    return f"{', '.join(rest)} and {last}" if rest else last

@@ -1,0 +1,126 @@
+"""`klamm pipeline run`, without the command line: everything looked at before the start, then run to its end.
+
+What can be wrong is found in this order: the file, Spark and Java, the flow, the cluster, the topics, the checkpoints.
+Nothing is changed before all of it is right, but for topics that the pipeline writes to.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from klamm.pipeline import topics
+from klamm.pipeline.causes import paragraph
+from klamm.pipeline.keeping import Directory
+from klamm.pipeline.loading import Loaded
+from klamm.pipeline.planning import planned
+from klamm.pipeline.problems import PipelineError
+from klamm.pipeline.progress import Standing
+from klamm.pipeline.queries import Queries, Wishes
+from klamm.pipeline.session import LOCAL
+from klamm.pipeline.spark import session
+from klamm.pipeline.stopping import StopSignals
+
+LOOK_SECONDS = 0.25
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stopTimeout": "60000",
+}
+
+Watch = Callable[[Standing, list[str]], None]
+"""Called a few times a second: how it stands, and which queries have said something since."""
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    loaded: Loaded
+    directory: Directory
+    wishes: Wishes
+    master: str = LOCAL
+    settings: dict[str, str] = field(default_factory=dict)
+    """Of Spark."""
+    makes_topics: bool = True
+    is_verbose: bool = False
+
+    @property
+    def log(self) -> Path | None:
+        """Where Spark's own log goes; None for the terminal."""
+        return None if self.is_verbose else self.directory.path / "spark.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    standing: Standing
+    was_stopped: bool
+    """By a signal, before it was done."""
+
+
+class Failed(PipelineError):  # noqa: N818
+    """A query stopped. `cause` is all there is to know."""
+
+    def __init__(self, text: str, standing: Standing, cause: BaseException) -> None:
+        super().__init__(text)
+        self.standing, self.cause = standing, cause
+
+
+def run(job: Job, watch: Watch, say: Say) -> Outcome:
+    with job.directory.held(), StopSignals(say) as signals:
+        cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
+        new = topics.missing(job.loaded.pipeline, cluster)
+        job.directory.check_cluster(cluster.cluster_id)
+        say(f"starting Spark ({job.master}) ...")
+        with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
+            signals.listen()
+            plan = planned(spark, job.loaded.pipeline)
+            queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
+            for name, outputs in queries.new_outputs.items():
+                say(
+                    f"new in query {name}: {', '.join(outputs)}. It gets what comes from now on; --reset reads the "
+                    "topics from their beginning again."
+                )
+            _make_topics(job, new, say)
+            queries.start()
+            return _watched(job, queries, watch, signals)
+
+
+def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:
+    began = time.monotonic()
+
+    def look() -> None:
+        spoke = queries.poll()
+        queries.standing.seconds = time.monotonic() - began
+        watch(queries.standing, spoke)
+
+    while not queries.is_over and not signals.were_seen:
+        look()
+        time.sleep(LOOK_SECONDS)
+    was_stopped = not queries.is_over
+    queries.stop()
+    look()
+    failure = queries.failure
+    if failure is not None:
+        name, problem = failure
+        told = paragraph(problem, job.loaded.path)
+        raise Failed(
+            f"query {name} stopped: {told.rstrip('.')}. What it had written before that stays; "
+            "the next run goes on from there.",
+            queries.standing,
+            problem,
+        ) from problem
+    return Outcome(queries.standing, was_stopped)
+
+
+def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:
+    if new and not job.makes_topics:
+        commands = "; ".join(f"`{each.command}`" for each in new)
+        raise topics.NoTopic(f"topics are missing that the pipeline writes to. Make them: {commands}.")
+    for each in new:
+        say(f"making topic {each.name}: {each.partitions} partitions, {each.replicas} replicas")
+    topics.make(new, job.wishes.bootstrap, _client_settings(job.wishes))
+
+
+def _client_settings(wishes: Wishes) -> dict[str, str]:
+    from klamm.pipeline.sink.security import with_security
+
+    return with_security(wishes.kafka)

@@ -1,0 +1,63 @@
+"""Spark for a pipeline: started out of Ctrl-C's reach, quiet, with format `klamm` and the pipeline's module aboard."""
+
+import importlib.util
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from klamm.pipeline.causes import paragraph
+from klamm.pipeline.java import NoJava
+from klamm.pipeline.loading import Loaded
+from klamm.pipeline.problems import PipelineError
+from klamm.pipeline.session import new_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NEEDED = ("pyspark", "pyarrow", "pandas", "deltalake")
+
+
+@contextmanager
+def session(loaded: Loaded, master: str, settings: dict[str, str], log: Path | None) -> "Iterator[SparkSession]":
+    """Java gets a session of its own: Ctrl-C is meant for us, and Java has to live as long as our last batch. Its log
+    goes to `log`, or to the terminal if there is none."""
+    check_installed()
+    _be_quiet()
+    with Path(os.devnull if log is None else log).open("ab") as file:
+        where = {} if log is None else {"stderr": file, "stdout": file}
+        try:
+            spark = new_session(loaded.pipeline.name, master, settings, {"start_new_session": True, **where})
+        except NoJava as problem:
+            raise PipelineError(str(problem)) from problem
+        except Exception as problem:
+            raise PipelineError(
+                f"Spark does not start on {master}: {paragraph(problem)}"
+                + ("" if log is None else f" Its log is {log}; --verbose shows it here.")
+            ) from problem
+    try:
+        spark.sparkContext.setLogLevel("WARN" if log is None else "ERROR")
+        from klamm.pipeline.registration import register
+
+        register(spark)
+        loaded.send_by_value()
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _be_quiet() -> None:
+    """PySpark has things to say on standard error that we say better, or that concern nobody here."""
+    from pyspark.logger import PySparkLogger
+
+    warnings.filterwarnings("ignore", module="pyspark")
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def check_installed() -> None:
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PipelineError(f"pipelines need {', '.join(missing)}: `pip install 'klamm[spark]'` brings it.")

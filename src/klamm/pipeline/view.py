@@ -1,0 +1,120 @@
+"""A run as a person sees it: tables for a terminal, a line where there is none, and a summary at the end.
+
+Everything here is a function from how the run stands to something that can be printed.
+"""
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table as Grid
+from rich.text import Text
+
+from klamm.pipeline.progress import Offsets, QueryStanding, Standing
+
+WORST = 3
+"""So many partitions are named; of the others it is said that they are less."""
+
+
+def live(standing: Standing, once: bool) -> RenderableType:
+    head = Text(f"pipeline {standing.pipeline}", style="bold")
+    head.append(f"   {duration(standing.seconds)}   {standing.records:,} records", style="default")
+    return Group(head, _queries(standing, once), _outputs(standing))
+
+
+def _queries(standing: Standing, once: bool) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid.add_column("query")
+    for heading in ("batch", "took", "records/s", "lag"):
+        grid.add_column(heading, justify="right")
+    grid.add_column("done" if once else "partitions behind")
+    grid.add_column("late", justify="right")
+    for query in standing.queries.values():
+        has_begun = query.batches > 0
+        grid.add_row(
+            query.name,
+            str(query.last_batch) if has_begun else "-",
+            f"{query.batch_seconds:.1f} s" if has_begun else "-",
+            f"{query.records_per_second:,.0f}" if has_begun else "-",
+            f"{sum(query.lag.values()):,}" if query.ends else "-",
+            _bar(query) if once else worst(query.lag),
+            f"{query.late:,}" if query.late else "",
+        )
+    return grid
+
+
+def _bar(query: QueryStanding) -> RenderableType:
+    line = Grid.grid(padding=(0, 1, 0, 0))
+    line.add_row(ProgressBar(total=1.0, completed=query.share, width=28), f"{query.share:4.0%}")
+    return line
+
+
+def _outputs(standing: Standing) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid.add_column("output")
+    grid.add_column("rows added", justify="right")
+    grid.add_column("replaced", justify="right")
+    for label in standing.outputs:
+        replaced = standing.done.replaced[label]
+        grid.add_row(label, f"{standing.done.added[label]:,}", f"{replaced:,}" if replaced else "")
+    if standing.quarantines:
+        grid.add_row("quarantine", f"{standing.quarantined:,}", "", style="red" if standing.quarantined else "")
+    return grid
+
+
+def worst(lag: Offsets) -> str:
+    behind = sorted(
+        ((count, partition) for partition, count in lag.items() if count), key=lambda each: (-each[0], each[1])
+    )
+    if not behind:
+        return ""
+    named = ", ".join(f"{topic}-{partition} {count:,}" for count, (topic, partition) in behind[:WORST])
+    rest = len(behind) - WORST
+    return f"{named} and {rest} more" if rest > 0 else named
+
+
+def line(standing: Standing, once: bool) -> str:
+    """One line for a log."""
+    lag = max((sum(query.lag.values()) for query in standing.queries.values()), default=0)
+    rate = max((query.records_per_second for query in standing.queries.values()), default=0.0)
+    share = min((query.share for query in standing.queries.values()), default=0.0)
+    parts = [
+        f"{standing.pipeline}: {standing.records:,} records",
+        f"{rate:,.0f} records/s",
+        f"{share:.0%} done" if once else f"lag {lag:,}",
+        f"{standing.quarantined:,} quarantined",
+    ]
+    if standing.late:
+        parts.append(f"{standing.late:,} late")
+    return ", ".join(parts)
+
+
+def summary(standing: Standing, ended: str) -> RenderableType:
+    head = Text(
+        f"pipeline {standing.pipeline} {ended}: {standing.records:,} records in {duration(standing.seconds)}, "
+        f"{standing.records_per_second:,.0f} records/s"
+    )
+    grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    grid.add_column("output")
+    grid.add_column("rows added", justify="right")
+    grid.add_column("replaced", justify="right")
+    for label in (*standing.outputs, *standing.quarantines):
+        grid.add_row(label, f"{standing.done.added[label]:,}", f"{standing.done.replaced[label]:,}")
+    parts: list[RenderableType] = [head, Text(), grid]
+    if standing.done.quarantined:
+        reasons = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        reasons.add_column("why in quarantine")
+        reasons.add_column("records", justify="right")
+        for reason, count in sorted(standing.done.quarantined.items(), key=lambda each: (-each[1], each[0])):
+            reasons.add_row(Text(reason), f"{count:,}")
+        parts += [Text(), reasons]
+    late = [f"{query.name} {query.late:,}" for query in standing.queries.values() if query.late]
+    if late:
+        parts += [Text(), Text(f"too late for their window, and in none: {', '.join(late)}")]
+    return Group(*parts)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,117 @@
+"""`klamm pipeline` says what is wrong in a paragraph, before it starts Spark where that can be told."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import klamm as cluster_of
+from klamm.cli import main
+from klamm.pipeline.keeping import Directory
+from tests.cli.running import Ended, klamm
+from tests.pipeline.runner.shop import FILE
+from tests.pipeline.runner.world import make_topic
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with cluster_of.Cluster(brokers=1) as cluster:
+        make_topic(cluster.bootstrap_servers)
+        yield cluster.bootstrap_servers
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "shop.py"
+    path.write_text(FILE)
+    return path
+
+
+def said(ended: Ended, code: int = 1) -> str:
+    """The paragraph: one line, and nothing on standard output."""
+    assert ended.code == code and not ended.out, ended
+    lines = [line for line in ended.err.splitlines() if line.startswith("klamm pipeline")]
+    assert len(lines) == 1, ended.err
+    return lines[0]
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "test", "example", "generate"])
+def test_every_verb_explains_itself_with_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["pipeline", verb, "--help"])
+    assert ended.value.code == 0 and "examples:" in capsys.readouterr().out
+
+
+def test_help_pays_for_no_spark() -> None:
+    script = (
+        "import sys, klamm.cli\n"
+        "try: klamm.cli.main(['pipeline', 'run', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('pyspark', 'pyarrow', 'confluent_kafka') if name in sys.modules], file=sys.stderr)"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ended.stderr.strip() == "[]"
+
+
+def test_an_example_to_start_from(tmp_path: Path) -> None:
+    written = klamm("pipeline", "example", "mine.py", cwd=tmp_path)
+    assert written.code == 0 and "klamm pipeline check mine.py" in written.err
+    assert (tmp_path / "mine.py").read_text() == klamm("pipeline", "example").out
+    assert "is there already" in said(klamm("pipeline", "example", "mine.py", cwd=tmp_path))
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "test"])
+def test_a_file_that_is_not_there(verb: str, tmp_path: Path) -> None:
+    assert "there is no file shop.py" in said(klamm("pipeline", verb, "shop.py", cwd=tmp_path))
+
+
+def test_a_file_with_a_mistake(file: Path) -> None:
+    file.write_text(FILE.replace("line_items(orders:", "line_items(order:"))
+    words = said(klamm("pipeline", "check", str(file)))
+    assert "`line_items` (shop.py, line " in words and "Did you mean `orders`?" in words
+
+
+def test_a_cluster_that_does_not_answer(file: Path, tmp_path: Path) -> None:
+    words = said(klamm("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", cwd=tmp_path))
+    assert "no broker answers at 127.0.0.1:1" in words and "klamm up --detach" in words
+
+
+def test_a_topic_that_is_missing(file: Path, servers: str, tmp_path: Path) -> None:
+    file.write_text(
+        FILE.replace('"orders",\n            json', '"ordres",\n            name="orders",\n            json')
+    )
+    words = said(klamm("pipeline", "run", str(file), "--bootstrap", servers, cwd=tmp_path))
+    assert "there is no topic ordres" in words and "Did you mean `orders`?" in words and "klamm topic create" in words
+
+
+def test_a_checkpoint_of_another_cluster(file: Path, servers: str, tmp_path: Path) -> None:
+    note = tmp_path / "data" / "checkpoints" / "orders" / "klamm.json"
+    note.parent.mkdir(parents=True)
+    note.write_text('{"id": "a", "cluster": "elsewhere", "topics": ["orders"], "state": []}')
+    asked = ("pipeline", "run", str(file), "--bootstrap", servers, "--data", str(tmp_path / "data"))
+    words = said(klamm(*asked))
+    assert "of another cluster (its id is elsewhere" in words and "--reset" in words
+    refused = klamm(*asked, "--reset")
+    assert refused.code == 1 and "This forgets how far orders have read" in refused.err and "--yes" in refused.err
+    assert note.exists()
+
+
+def test_another_run_in_the_same_directory(file: Path, servers: str, tmp_path: Path) -> None:
+    with Directory(tmp_path / "data").held():
+        words = said(klamm("pipeline", "run", str(file), "--bootstrap", servers, "--data", str(tmp_path / "data")))
+    assert f"process {os.getpid()}" in words and "--data" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--batch-records", "0"), "--batch-records is at least 1"),
+        (("--metrics-port", "x"), "expected a port"),
+        (("--conf", "x"), "expected KEY=VALUE"),
+    ],
+)
+def test_what_makes_no_sense(file: Path, words: tuple[str, ...], complaint: str) -> None:
+    assert complaint in said(klamm("pipeline", "run", str(file), *words), code=2)

@@ -1,0 +1,1 @@
+"""The invoice pipeline: what is generated, the account of it, and the transforms."""

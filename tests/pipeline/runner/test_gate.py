@@ -1,0 +1,54 @@
+"""A run that is to stop lets the batch finish that it is at, and begins no other."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from klamm.pipeline.declaration import Source
+from klamm.pipeline.flow import Flow
+from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.writing import BatchWriter, Gate, Stopped
+
+
+def test_who_comes_after_it_closed_waits_and_writes_nothing() -> None:
+    gate = Gate()
+    gate.pass_through("orders")
+    gate.close()
+    ended: list[BaseException] = []
+
+    def batch() -> None:
+        try:
+            gate.pass_through("orders")
+        except Stopped as stopped:
+            ended.append(stopped)
+
+    thread = threading.Thread(target=batch)
+    thread.start()
+    while "orders" not in gate.waiting:
+        pass
+    assert thread.is_alive() and not ended
+    gate.release()
+    thread.join(10)
+    assert len(ended) == 1
+
+
+def test_what_went_wrong_in_a_batch_is_kept_as_it_was() -> None:
+    class Wrong:
+        def write(self, rows: Any, batch_id: int) -> Any:
+            raise ValueError("the disk is full")
+
+    def rows(orders: Any) -> Any:
+        return orders
+
+    from klamm.pipeline.declaration import Table
+
+    class Frame:
+        isStreaming = False  # noqa: N815
+
+    query = PlannedQuery("orders", (Source("orders"),), (Table("all", rows),), None)
+    writer = BatchWriter(query, Flow(["orders"], [rows]), Gate(), {"all": Wrong()}, lambda *each: None)
+    frame: Any = Frame()
+    with pytest.raises(ValueError, match="disk is full"):
+        writer(frame, 0)
+    assert isinstance(writer.failure, ValueError) and not writer.done

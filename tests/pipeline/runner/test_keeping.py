@@ -1,0 +1,74 @@
+"""A directory has one run at a time, and its checkpoints belong to one cluster, its topics and one kind of state."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klamm.pipeline.declaration import Source, Table, Topic
+from klamm.pipeline.keeping import Busy, Directory, Foreign
+from klamm.pipeline.planning import PlannedQuery
+
+
+def rows(orders: Any) -> Any:
+    return orders
+
+
+REVENUE = PlannedQuery("revenue", (Source("orders"),), (), None, ("Aggregate(store string, revenue double)",), "update")
+
+
+def test_the_second_run_is_told_who_is_there(tmp_path: Path) -> None:
+    busy = pytest.raises(Busy, match=rf"process {os.getpid()}.*--data")
+    with Directory(tmp_path / "data").held(), busy, Directory(tmp_path / "data").held():
+        pass
+    with Directory(tmp_path / "data").held():
+        pass
+
+
+def test_a_checkpoint_keeps_its_id_until_it_is_forgotten(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    first = directory.claimed(REVENUE, "cluster-a")
+    assert directory.claimed(REVENUE, "cluster-a") == first
+    assert directory.checkpoints == ["revenue"]
+    directory.forget()
+    assert directory.checkpoints == []
+    # Tables remember batches by it, and the batches of a new checkpoint are others.
+    assert directory.claimed(REVENUE, "cluster-a") != first
+
+
+def test_an_output_that_is_new_begins_in_the_middle(tmp_path: Path) -> None:
+    directory, table = Directory(tmp_path), Table("revenue", rows)
+    plain = replace(REVENUE, outputs=(table,))
+    assert directory.claimed(plain, "a").new_outputs == ()
+    more = replace(plain, outputs=(table, Topic("revenue", rows)))
+    # Nothing has been read so far, so nothing is missing.
+    assert directory.claimed(more, "a").new_outputs == ()
+    (directory.checkpoint("revenue") / "offsets").mkdir()
+    most = replace(plain, outputs=(table, Topic("revenue", rows), Table("again", rows)))
+    assert directory.claimed(most, "a").new_outputs == ("table again",)
+    assert directory.claimed(most, "a").new_outputs == ()
+
+
+def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    directory.claimed(REVENUE, "cluster-a")
+    with pytest.raises(Foreign, match=r"another cluster \(its id is cluster-a.*--bootstrap.*--data DIR.*--reset"):
+        directory.claimed(REVENUE, "cluster-b")
+    with pytest.raises(Foreign, match="has read orders so far and would now read returns"):
+        directory.claimed(replace(REVENUE, sources=(Source("returns"),)), "cluster-a")
+    with pytest.raises(Foreign, match=r"has changed: it kept Aggregate\(store.*--reset"):
+        directory.claimed(replace(REVENUE, operators=("Aggregate(city string)",)), "cluster-a")
+
+
+def test_functions_without_state_may_change(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    plain = replace(REVENUE, operators=(), mode="append")
+    assert directory.claimed(plain, "a") == directory.claimed(replace(plain, mode="update"), "a")
+
+
+def test_a_checkpoint_of_spark_s_own(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints" / "revenue" / "offsets").mkdir(parents=True)
+    with pytest.raises(Foreign, match="no `klamm pipeline run` has made"):
+        Directory(tmp_path).claimed(REVENUE, "cluster-a")

@@ -1,0 +1,68 @@
+"""Each record is good, or there is a reason in words, and its bytes are kept as they came."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from klamm.pipeline import Pipeline, Source, Table
+from klamm.pipeline.loading import loaded
+from klamm.pipeline.problems import BadPipeline
+from klamm.pipeline.trying import tried
+from tests.pipeline.runner.shop import FILE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = "id string not null, total decimal(12,2), n int, lines array<struct<a: int>>, key string, timestamp timestamp"
+CHECKS = {"has a negative total": "total >= 0", "has no lines": "size(lines) > 0"}
+GOOD = {"id": "a", "total": 1.5, "lines": [{"a": 1}], "timestamp": "2026-01-01T00:00:00Z", "key": "k"}
+REFUSED = {
+    b'{"id": "a", "tot': "is not JSON",
+    b"": "is not JSON",
+    b"\xff\xfe{": "is not UTF-8",
+    b"{'id': 'a'}": "is not JSON",
+    b"null": "does not fit the schema",
+    b"[1]": "does not fit the schema",
+    b'{"id": "a", "total": "x", "n": "y"}': "does not fit the schema: total is no decimal(12,2), n is no int",
+    b'{"id": "a", "lines": [{"a": "x"}]}': "does not fit the schema",
+    b'{"total": 1}': "does not fit the schema: id is missing",
+    b'{"id": "a", "total": -1, "lines": [{"a": 1}]}': "has a negative total",
+    b'{"id": "a", "lines": [{"a": 1}]}': "has a negative total",
+    b'{"id": "a", "total": 1}': "has no lines",
+}
+
+
+def everything(orders: "DataFrame") -> "DataFrame":
+    return orders.select("id", "total", "key", "source.offset")
+
+
+PIPELINE = Pipeline(
+    name="shop", sources=[Source("orders", json=SCHEMA, checks=CHECKS)], outputs=[Table("all", everything)]
+)
+
+
+def test_reasons(spark: "SparkSession") -> None:
+    frames = PIPELINE.apply(spark, {"orders": [GOOD, None, *REFUSED, {"id": 5, "total": "2", "lines": [{"a": 2}]}]})
+    found = [tuple(row) for row in frames["all"].orderBy("offset").collect()]
+    assert [(row[0], float(row[1]), row[2], row[3]) for row in found] == [("a", 1.5, "k", 0), ("5", 2.0, None, 14)]
+    quarantined = frames["orders_quarantine"].orderBy("offset").collect()
+    assert frames["orders_quarantine"].columns == [
+        "topic", "partition", "offset", "timestamp", "key", "value", "reason"
+    ]  # fmt: skip
+    assert quarantined[0].value is None and quarantined[0].reason == "has no value (a tombstone)"
+    assert {bytes(row.value): row.reason for row in quarantined[1:]} == REFUSED
+
+
+def test_a_source_that_there_is_not(spark: "SparkSession") -> None:
+    with pytest.raises(BadPipeline, match="Did you mean `orders`"):
+        PIPELINE.apply(spark, {"order": []})
+
+
+def test_examples_and_expectations(spark: "SparkSession", tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(FILE)
+    results = {result.label: result for result in tried(loaded(tmp_path / "shop.py").pipeline, spark)}
+    assert not any(result.complaint for result in results.values())
+    assert [row["sku"] for row in results["table line_items"].rows] == ["s", "t"]
+    assert [row["orders"] for row in results["table revenue"].rows] == [1]
+    assert [row["reason"] for row in results["table orders_quarantine"].rows] == ["is not JSON", "has a negative total"]

@@ -1,0 +1,148 @@
+"""Spark's reports added up, and what a person, a program and Prometheus get to see of them."""
+
+import io
+import urllib.request
+from collections import Counter
+from typing import Any
+
+from rich.console import Console, RenderableType
+
+from klamm.pipeline import view
+from klamm.pipeline.metrics import Page, exposition, served
+from klamm.pipeline.progress import QueryStanding, Standing, document, note, offsets_of
+from klamm.pipeline.writing import Done
+
+
+def report(batch: int, start: int, end: int, latest: int, late: int = 0) -> dict[str, Any]:
+    return {
+        "batchId": batch,
+        "numInputRows": 2 * (end - start),
+        "durationMs": {"triggerExecution": 500},
+        "eventTime": {"watermark": "2026-01-01T10:00:00.000Z"},
+        "stateOperators": [{"numRowsDroppedByWatermark": late, "numRowsTotal": 12}],
+        "sources": [
+            {
+                "startOffset": {"orders": {"0": start, "1": start}, "_klamm": {"format": 1, "topics": {"orders": "x"}}},
+                "endOffset": {"orders": {"0": end, "1": end}},
+                "latestOffset": {"orders": {"0": latest, "1": latest + 10}},
+            }
+        ],
+    }
+
+
+def half_way() -> Standing:
+    standing = Standing(
+        "shop",
+        {"orders": QueryStanding("orders", ("orders",)), "revenue": QueryStanding("revenue", ("orders",))},
+        ("table orders", "topic revenue"),
+        ("table orders_quarantine", "topic orders.quarantine"),
+    )
+    done = Done(
+        Counter({"table orders": 190, "table orders_quarantine": 10, "topic orders.quarantine": 10}),
+        Counter({"table orders": 3}),
+        Counter({"is not JSON": 7, "has a [bold] total": 3}),
+    )
+    note(standing, "orders", report(0, 0, 100, 195), done)
+    note(standing, "revenue", report(0, 0, 50, 195, late=4), Done(Counter({"topic revenue": 5})))
+    standing.seconds = 2.0
+    return standing
+
+
+def shown(thing: RenderableType) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(thing)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_reports_add_up() -> None:
+    standing = half_way()
+    orders = standing.queries["orders"]
+    assert (orders.records, orders.batch_seconds, orders.records_per_second) == (200, 0.5, 400.0)
+    assert orders.lag == {("orders", 0): 95, ("orders", 1): 105}
+    assert orders.share == 0.5
+    assert standing.queries["revenue"].share == 0.25
+    note(standing, "orders", report(1, 100, 195, 195), Done(Counter({"table orders": 10})))
+    assert standing.done.added["table orders"] == 200
+    assert (orders.batches, orders.last_batch, orders.records) == (2, 1, 390)
+    assert orders.lag == {("orders", 0): 0, ("orders", 1): 10}
+
+
+def test_a_topic_that_two_queries_read_counts_once() -> None:
+    assert half_way().records == 200
+    assert half_way().records_per_second == 100.0
+
+
+def test_a_trigger_without_records_is_no_batch() -> None:
+    standing = half_way()
+    note(standing, "orders", report(1, 100, 100, 300), None)
+    assert standing.queries["orders"].batches == 1
+    assert standing.queries["orders"].lag[("orders", 0)] == 200
+
+
+def test_nothing_known_yet() -> None:
+    empty = QueryStanding("orders", ("orders",))
+    assert empty.share == 0.0 and empty.lag == {}
+    assert offsets_of(None) == offsets_of("junk") == offsets_of(3) == {}
+    assert offsets_of('{"a": {"0": 5}}') == {("a", 0): 5}
+    note_nothing = Standing("shop", {"orders": empty}, ("table orders",))
+    note(note_nothing, "orders", {"batchId": 0, "sources": [{"startOffset": None, "endOffset": None}]}, None)
+    assert note_nothing.queries["orders"].batches == 0
+
+
+def test_an_empty_topic_is_done() -> None:
+    query = QueryStanding("orders", ("orders",))
+    note(Standing("shop", {"orders": query}, ()), "orders", report(0, 5, 5, 5) | {"numInputRows": 0}, None)
+    query.ends = {("orders", 0): 5, ("orders", 1): 5}
+    assert query.share == 1.0
+
+
+def test_the_live_view() -> None:
+    text = shown(view.live(half_way(), once=False))
+    assert "pipeline shop" in text and "400" in text and "orders-1 105, orders-0 95" in text
+    assert "table orders" in text and "190" in text
+    assert "quarantine" in text and "10" in text
+    assert "50%" in shown(view.live(half_way(), once=True)) and "25%" in shown(view.live(half_way(), once=True))
+    waiting = Standing("shop", {"orders": QueryStanding("orders", ("orders",))}, ("table orders",))
+    assert "0%" in shown(view.live(waiting, once=True))
+
+
+def test_the_worst_partitions_are_named() -> None:
+    lag = {("t", partition): partition * 10 for partition in range(6)}
+    assert view.worst(lag) == "t-5 50, t-4 40, t-3 30 and 2 more"
+    assert view.worst({("t", 0): 0}) == ""
+
+
+def test_a_line_for_a_log() -> None:
+    assert view.line(half_way(), once=True) == "shop: 200 records, 400 records/s, 25% done, 10 quarantined, 4 late"
+    assert "lag 300" in view.line(half_way(), once=False)
+
+
+def test_the_summary() -> None:
+    text = shown(view.summary(half_way(), "done"))
+    assert "pipeline shop done: 200 records in 2.0 s, 100 records/s" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["table", "orders", "190", "3"] in lines
+    assert ["table", "orders_quarantine", "10", "0"] in lines
+    assert ["is", "not", "JSON", "7"] in lines
+    assert ["has", "a", "[bold]", "total", "3"] in lines
+    assert "too late for their window, and in none: revenue 4" in text
+    assert view.duration(75) == "1 min 15 s" and view.duration(7300) == "2 h 1 min"
+
+
+def test_for_programs() -> None:
+    found = document(half_way(), ["revenue"])
+    assert list(found["queries"]) == ["revenue"]
+    assert found["queries"]["revenue"]["lag"] == {"orders-0": 145, "orders-1": 155}
+    assert found["outputs"]["table orders"] == {"added": 190, "replaced": 3}
+    assert found["quarantined"] == {"is not JSON": 7, "has a [bold] total": 3}
+
+
+def test_for_prometheus() -> None:
+    page = Page()
+    page.text = exposition(half_way())
+    with served("127.0.0.1", 0, page) as port:
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    assert 'klamm_pipeline_records_total{pipeline="shop",query="orders"} 200' in text
+    assert 'klamm_pipeline_lag{pipeline="shop",query="orders",topic="orders",partition="1"} 105' in text
+    assert 'klamm_pipeline_quarantined_total{pipeline="shop",reason="is not JSON"} 7' in text
+    assert "# TYPE klamm_pipeline_lag gauge" in text

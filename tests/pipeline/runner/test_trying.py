@@ -1,0 +1,42 @@
+"""What an output is expected to be, and what it is."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from klamm.pipeline import Table
+from klamm.pipeline.trying import complaint
+
+
+def rows(orders: Any) -> Any:
+    return orders
+
+
+ROWS = [
+    {"id": "a", "total": Decimal("3.60"), "at": datetime(2026, 1, 1, 10), "raw": bytearray(b"x"), "lines": [{"n": 1}]},
+    {"id": "b", "total": None, "at": None, "raw": None, "lines": []},
+]
+
+
+def said(*expected: dict[str, object]) -> str:
+    return complaint(Table("orders", rows, expect=expected), ROWS)
+
+
+def test_as_expected_in_any_order_by_the_columns_named() -> None:
+    assert said({"id": "b", "total": None}, {"id": "a", "total": 3.6}) == ""
+    assert (
+        said({"id": "a", "raw": "x", "at": "2026-01-01 10:00:00", "lines": [{"n": 1}]}, {"id": "b", "lines": []}) == ""
+    )
+    assert complaint(Table("orders", rows), ROWS) == ""
+    assert complaint(Table("orders", rows, expect=[]), []) == ""
+
+
+def test_not_as_expected() -> None:
+    assert said({"id": "a"}) == "there is a row that nobody expects: " + ", ".join(
+        f"{n}={v}" for n, v in ROWS[1].items()
+    )
+    assert said({"id": "c"}, {"id": "a"}) == "there is no row id=c"
+    assert said({"id": "a", "total": 3.7}, {"id": "b"}) == "there is no row id=a, total=3.7"
+    assert said({"id": "a"}, {"id": "a"}) == "there is no row id=a"
+    assert "Did you mean `total`?" in said({"totl": 3.6})
+    assert complaint(Table("orders", rows, expect=[{"id": "a"}]), []) == "there is no row id=a"

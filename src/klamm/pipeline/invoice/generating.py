@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from random import SystemRandom
@@ -53,14 +54,15 @@ def run(options: argparse.Namespace) -> int:
     ledger, view = Ledger.of(recipe), _View(recipe.count)
     try:
         view.say(create_topic(options.bootstrap, options.topic) + f"; seed {recipe.seed}, start {recipe.start_ms}")
-        sent = send(
-            _until_asked_to_stop(generated(recipe)),
-            options.bootstrap,
-            options.topic,
-            per_second=options.rate,
-            on_sent=ledger.note,
-            on_progress=view.show,
-        )
+        with _until_asked_to_stop(generated(recipe)) as invoices:
+            sent = send(
+                invoices,
+                options.bootstrap,
+                options.topic,
+                per_second=options.rate,
+                on_sent=ledger.note,
+                on_progress=view.show,
+            )
     except KafkaException as problem:
         view.say(f"klamm pipeline generate: {problem.args[0].str()}; is {options.bootstrap} a cluster that runs?")
         return 1
@@ -86,12 +88,19 @@ def recipe_of(options: argparse.Namespace, now_ms: int) -> Recipe:
     )
 
 
-def _until_asked_to_stop(invoices: Iterator[Invoice]) -> Iterator[Invoice]:
+@contextmanager
+def _until_asked_to_stop(invoices: Iterator[Invoice]) -> Iterator[Iterator[Invoice]]:
     """Ctrl-C ends it between two invoices, so that the ledger knows of each that was sent."""
     asked: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: asked.append(number))
-    return takewhile(lambda _: not asked, invoices)
+    before = {
+        number: signal.signal(number, lambda number, _: asked.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield takewhile(lambda _: not asked, invoices)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class _View:

@@ -1,0 +1,47 @@
+"""`klamm pipeline generate`: what is in the topic is what the ledger says, and the seed says it again."""
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+import klamm
+from klamm.cli.pipeline_generate import run
+from klamm.pipeline.invoice.generator import COPY, Recipe, generated
+from klamm.pipeline.invoice.ledger import Ledger
+from klamm.pipeline.invoice.sending import PARTITIONS
+
+COUNT = 500
+SHARES = ["--malformed", "0.1", "--late", "0.1", "--copied", "0.1", "--huge", "0"]
+RECIPE = Recipe(seed=4, count=COUNT, malformed=0.1, late=0.1, copied=0.1, huge=0, start_ms=1_800_000_000_000)
+
+
+def test_everything_arrives_once_and_is_in_the_ledger(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with klamm.Cluster(brokers=1) as cluster:
+        where = ["--bootstrap", cluster.bootstrap_servers, "--ledger", str(tmp_path / "ledger.json")]
+        said = ["--count", str(COUNT), "--seed", "4", "--start-ms", str(RECIPE.start_ms), *SHARES]
+        assert run([*where, *said]) == 0
+        values = _values(cluster.bootstrap_servers)
+    assert signal.getsignal(signal.SIGINT) == before
+    expected = Ledger.of(RECIPE)
+    for invoice in generated(RECIPE):
+        expected.note(invoice)
+    assert Ledger.load(tmp_path / "ledger.json") == expected
+    assert Counter(values) == Counter(each.value for each in generated(RECIPE))
+    assert expected.records == COUNT + expected.fates[COPY]
+
+
+def _values(servers: str) -> list[bytes]:
+    reader = Consumer({"bootstrap.servers": servers, "group.id": "test", "enable.auto.commit": False})
+    places = [TopicPartition("invoice", each, 0) for each in range(PARTITIONS)]
+    left = sum(reader.get_watermark_offsets(place, timeout=30)[1] for place in places)
+    reader.assign(places)
+    values = []
+    for _ in range(left):
+        message = reader.poll(30)
+        assert message is not None and message.error() is None
+        values.append(message.value() or b"")
+    reader.close()
+    return values

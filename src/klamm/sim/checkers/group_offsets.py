@@ -30,6 +30,7 @@ FIRST_COMPACT = 4
 @dataclass(frozen=True, slots=True)
 class Told:
     who: str
+    joins: int
     epoch: int
     heard_ms: float
 
@@ -61,9 +62,8 @@ class GroupOffsets:
             return
         for spot in spots:
             told = self._told.setdefault(spot, [])
-            # A classic member hears once a generation; of another with the same number if the group began anew.
-            if standing.is_classic or not any((each.who, each.epoch) == (standing.who, epoch) for each in told):
-                told.append(Told(standing.who, epoch, now_ms))
+            if not any((each.who, each.joins, each.epoch) == (standing.who, standing.joins, epoch) for each in told):
+                told.append(Told(standing.who, standing.joins, epoch, now_ms))
 
     def acknowledged(self, commit: Commit) -> None:
         told = self._owner_since(commit)

@@ -44,6 +44,8 @@ class Standing:
     """When it asked what was answered last: the coordinator has heard of it since."""
     revoked_ms: float = inf
     """While it is asked to give something up: when it asked what was answered last before that wish."""
+    joins: int = 0
+    """How often it has joined: a group that was empty in between may count its epochs anew."""
 
     def is_heard(self, asked_ms: float) -> None:
         self.heard_ms = max(self.heard_ms, asked_ms)

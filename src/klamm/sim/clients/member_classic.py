@@ -77,6 +77,7 @@ class ClassicMember(Member):
             return
         self.turn += 1
         self._is_in, self._is_joining, self._is_beating = False, True, False
+        self.standing.joins += 1
         self._let_go()
         settings = self.member
         if settings.instance_id is not None:

@@ -193,4 +193,5 @@ class ConsumerMember(Member):
         self._target, self._given_up = frozenset(), set()
         self._is_revoking = self._is_asking = False
         self.epoch, self._tells_all = JOINS, True
+        self.standing.joins += 1
         self.beat_later(self.chance.uniform(0.0, 100.0), self._beat)

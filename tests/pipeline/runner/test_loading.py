@@ -100,3 +100,18 @@ def test_no_such_file(tmp_path: Path) -> None:
     (tmp_path / "shop.txt").write_text("")
     with pytest.raises(PipelineError, match=r"ends with \.py"):
         loaded(tmp_path / "shop.txt")
+
+
+def test_code_of_the_file_reaches_workers_that_do_not_have_it(tmp_path: Path) -> None:
+    """`loaded(…).pipeline.apply(spark, …)` in a test ended in ModuleNotFoundError where a function ships Python."""
+    import pyspark
+    from pyspark import cloudpickle
+
+    assert pyspark
+    (tmp_path / "sent.py").write_text(
+        "from klamm.pipeline import Pipeline, Source, Table\n"
+        "def taken(orders): return orders\n"
+        'pipeline = Pipeline(name="sent", sources=[Source("orders")], outputs=[Table("taken", taken)])\n'
+    )
+    loaded(tmp_path / "sent.py")
+    assert "pipeline_file_sent" in cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]

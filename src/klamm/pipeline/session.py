@@ -5,6 +5,7 @@ kept in RocksDB, which `transformWithState` needs. Workers run the Python that t
 """
 
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
+LOCAL_THREADS = re.compile(r"local\[(\d+|\*)\]")
+FAILURES = 4
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -43,6 +46,7 @@ def new_session(
 
     from pyspark.sql import SparkSession
 
+    master = forgiving(master)
     chosen = {**SETTINGS, **_for_cores(master), **(settings or {})}
     if java_process is not None:
         _start_java({"spark.master": master, "spark.app.name": name, **chosen}, java_process)
@@ -52,6 +56,12 @@ def new_session(
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def forgiving(master: str) -> str:
+    """In local mode Spark gives up after the first failure of a task, unless told how many it takes. On a cluster it
+    takes four; a Python worker that did not start in time should not end a stream here either."""
+    return f"{master[:-1]},{FAILURES}]" if LOCAL_THREADS.fullmatch(master) else master
 
 
 def _start_java(settings: dict[str, str], java_process: dict[str, Any]) -> None:

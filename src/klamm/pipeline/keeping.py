@@ -23,6 +23,7 @@ from klamm.pipeline.planning import PlannedQuery
 from klamm.pipeline.problems import PipelineError
 
 NOTE = "klamm.json"
+FORGOTTEN = "checkpoints.forgotten."
 REMEDY = (
     "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, and "
     "rows whose key they have are not added again."
@@ -61,7 +62,13 @@ class Directory:
         return sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
 
     def forget(self) -> None:
-        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+        """All or nothing: they leave by a rename, and then there is time to remove them. Half of a checkpoint would be
+        one that counts batches from 0 under a name whose batches the tables have."""
+        root = self.path / "checkpoints"
+        if root.is_dir():
+            root.rename(self.path / f"{FORGOTTEN}{uuid.uuid4().hex}")
+        for left in self.path.glob(f"{FORGOTTEN}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -105,18 +112,21 @@ class Directory:
         outputs = sorted(output.label for output in query.outputs)
         kept = self._note(query.name)
         checkpoint = self.checkpoint(query.name)
-        if kept is not None:
+        has_read = _has_read(checkpoint)
+        if kept is not None and has_read:
             self._check(query, kept, wanted)
             self._write_note(query.name, {**kept, "outputs": outputs})
             known = kept.get("outputs", outputs)
             assert isinstance(known, list)
-            has_read = (checkpoint / "offsets").exists()
-            return Claim(str(kept["id"]), tuple(each for each in outputs if has_read and each not in known))
-        if (checkpoint / "offsets").exists():
+            return Claim(str(kept["id"]), tuple(each for each in outputs if each not in known))
+        if kept is None and (checkpoint / "offsets").exists():
             raise Foreign(
                 f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
                 "with --data, or forget what was read so far with --reset."
             )
+        if kept is not None:
+            # No batch has begun, or somebody has removed the offsets: then what else there is says nothing any more.
+            shutil.rmtree(checkpoint)
         fresh = Claim(uuid.uuid4().hex)
         self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
         return fresh
@@ -154,6 +164,12 @@ class Directory:
             raise PipelineError(
                 f"{self.path} cannot be made: {problem.strerror}. Name another directory with --data."
             ) from problem
+
+
+def _has_read(checkpoint: Path) -> bool:
+    """Spark writes down a batch's offsets before it begins."""
+    offsets = checkpoint / "offsets"
+    return offsets.is_dir() and any(each.name.isdigit() for each in offsets.iterdir())
 
 
 def _all(names: object) -> str:

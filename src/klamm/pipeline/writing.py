@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import TableSink
 
-QUARANTINE_KEY = ("topic", "partition", "offset")
+QUARANTINE_KEY = ("topic", "partition", "offset", "timestamp")
+"""With the time: a topic that was deleted and created again has other records at the same offsets."""
 QUARANTINE = "quarantine"
 
 

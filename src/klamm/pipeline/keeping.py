@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from klamm.pipeline.declaration import Table
 from klamm.pipeline.planning import PlannedQuery
 from klamm.pipeline.problems import PipelineError
 
@@ -43,6 +44,8 @@ class Claim:
     checkpoint_id: str
     new_outputs: tuple[str, ...] = ()
     """Labels of those that were not there when the query read what it has read."""
+    missing_tables: tuple[str, ...] = ()
+    """Labels of those that it has written to, and that are not there any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +115,14 @@ class Directory:
         outputs = sorted(output.label for output in query.outputs)
         kept = self._note(query.name)
         checkpoint = self.checkpoint(query.name)
-        has_read = _has_read(checkpoint)
-        if kept is not None and has_read:
+        # Spark writes down a batch's offsets before it begins.
+        if kept is not None and _has_number(checkpoint / "offsets"):
             self._check(query, kept, wanted)
             self._write_note(query.name, {**kept, "outputs": outputs})
             known = kept.get("outputs", outputs)
             assert isinstance(known, list)
-            return Claim(str(kept["id"]), tuple(each for each in outputs if each not in known))
+            missing = self._missing_tables(query, known) if _has_number(checkpoint / "commits") else ()
+            return Claim(str(kept["id"]), tuple(each for each in outputs if each not in known), missing)
         if kept is None and (checkpoint / "offsets").exists():
             raise Foreign(
                 f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
@@ -130,6 +134,11 @@ class Directory:
         fresh = Claim(uuid.uuid4().hex)
         self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
         return fresh
+
+    def _missing_tables(self, query: PlannedQuery, known: list[object]) -> tuple[str, ...]:
+        """The first batch makes a table, whatever is in it. Not quarantine's: there may never have been a bad record."""
+        tables = [output for output in query.outputs if isinstance(output, Table) and output.label in known]
+        return tuple(table.label for table in tables if not Path(self.table(table.name)).is_dir())
 
     def _write_note(self, query: str, note: dict[str, object]) -> None:
         checkpoint = self.checkpoint(query)
@@ -166,10 +175,9 @@ class Directory:
             ) from problem
 
 
-def _has_read(checkpoint: Path) -> bool:
-    """Spark writes down a batch's offsets before it begins."""
-    offsets = checkpoint / "offsets"
-    return offsets.is_dir() and any(each.name.isdigit() for each in offsets.iterdir())
+def _has_number(directory: Path) -> bool:
+    """Whether a batch is written down there."""
+    return directory.is_dir() and any(each.name.isdigit() for each in directory.iterdir())
 
 
 def _all(names: object) -> str:

@@ -75,6 +75,8 @@ class Queries:
         self._ids = {name: claim.checkpoint_id for name, claim in claims.items()}
         self.new_outputs = {name: claim.new_outputs for name, claim in claims.items() if claim.new_outputs}
         """Of queries that have read something already: these outputs begin in the middle."""
+        self.missing_tables = {name: claim.missing_tables for name, claim in claims.items() if claim.missing_tables}
+        """Of queries that have written something already: these begin in the middle as well."""
         self._running: dict[str, _Running] = {}
         self.standing = _standing(plan)
         self.failure: tuple[str, BaseException] | None = None

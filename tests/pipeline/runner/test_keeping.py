@@ -4,6 +4,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from klamm.pipeline.declaration import Source, Table, Topic
 from klamm.pipeline.keeping import Busy, Directory, Foreign
 from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.running import surprises
 
 
 def rows(orders: Any) -> Any:
@@ -86,6 +88,25 @@ def test_an_output_that_is_new_begins_in_the_middle(tmp_path: Path) -> None:
     most = replace(plain, outputs=(table, Topic("revenue", rows), Table("again", rows)))
     assert directory.claimed(most, "a").new_outputs == ("table again",)
     assert directory.claimed(most, "a").new_outputs == ()
+
+
+def test_a_table_that_somebody_removed(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    query = replace(REVENUE, outputs=(Table("revenue", rows), Table("new", rows), Topic("revenue", rows)))
+    directory.claimed(replace(query, outputs=query.outputs[:1]), "a")
+    begin_a_batch(directory)
+    # Killed in its first batch: the table was not made yet.
+    assert directory.claimed(replace(query, outputs=query.outputs[:1]), "a").missing_tables == ()
+    (directory.checkpoint("revenue") / "commits").mkdir()
+    (directory.checkpoint("revenue") / "commits" / "0").touch()
+    claim = directory.claimed(query, "a")
+    assert claim.missing_tables == ("table revenue",) and claim.new_outputs == ("table new", "topic revenue")
+    queries: Any = SimpleNamespace(new_outputs={}, missing_tables={"revenue": claim.missing_tables})
+    (told,) = surprises(queries, directory)
+    assert told.startswith("missing: table revenue. Query revenue has written to it before") and "--reset" in told
+    Path(directory.table("revenue")).mkdir(parents=True)
+    Path(directory.table("new")).mkdir()
+    assert directory.claimed(query, "a").missing_tables == ()
 
 
 def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ class Directory:
         return fresh
 
     def _missing_tables(self, query: PlannedQuery, known: list[object]) -> tuple[str, ...]:
-        """The first batch makes a table, whatever is in it. Not quarantine's: there may never have been a bad record."""
+        """The first batch makes a table, whatever is in it. Quarantine's is not among them: perhaps all was good."""
         tables = [output for output in query.outputs if isinstance(output, Table) and output.label in known]
         return tuple(table.label for table in tables if not Path(self.table(table.name)).is_dir())
 

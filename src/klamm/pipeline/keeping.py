@@ -19,10 +19,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from klamm.pipeline.declaration import Table
 from klamm.pipeline.planning import PlannedQuery
 from klamm.pipeline.problems import PipelineError
 
 NOTE = "klamm.json"
+FORGOTTEN = "checkpoints.forgotten."
 REMEDY = (
     "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, and "
     "rows whose key they have are not added again."
@@ -42,6 +44,8 @@ class Claim:
     checkpoint_id: str
     new_outputs: tuple[str, ...] = ()
     """Labels of those that were not there when the query read what it has read."""
+    missing_tables: tuple[str, ...] = ()
+    """Labels of those that it has written to, and that are not there any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,13 @@ class Directory:
         return sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
 
     def forget(self) -> None:
-        shutil.rmtree(self.path / "checkpoints", ignore_errors=True)
+        """All or nothing: they leave by a rename, and then there is time to remove them. Half of a checkpoint would be
+        one that counts batches from 0 under a name whose batches the tables have."""
+        root = self.path / "checkpoints"
+        if root.is_dir():
+            root.rename(self.path / f"{FORGOTTEN}{uuid.uuid4().hex}")
+        for left in self.path.glob(f"{FORGOTTEN}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -105,21 +115,30 @@ class Directory:
         outputs = sorted(output.label for output in query.outputs)
         kept = self._note(query.name)
         checkpoint = self.checkpoint(query.name)
-        if kept is not None:
+        # Spark writes down a batch's offsets before it begins.
+        if kept is not None and _has_number(checkpoint / "offsets"):
             self._check(query, kept, wanted)
             self._write_note(query.name, {**kept, "outputs": outputs})
             known = kept.get("outputs", outputs)
             assert isinstance(known, list)
-            has_read = (checkpoint / "offsets").exists()
-            return Claim(str(kept["id"]), tuple(each for each in outputs if has_read and each not in known))
-        if (checkpoint / "offsets").exists():
+            missing = self._missing_tables(query, known) if _has_number(checkpoint / "commits") else ()
+            return Claim(str(kept["id"]), tuple(each for each in outputs if each not in known), missing)
+        if kept is None and (checkpoint / "offsets").exists():
             raise Foreign(
                 f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
                 "with --data, or forget what was read so far with --reset."
             )
+        if kept is not None:
+            # No batch has begun, or somebody has removed the offsets: then what else there is says nothing any more.
+            shutil.rmtree(checkpoint)
         fresh = Claim(uuid.uuid4().hex)
         self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
         return fresh
+
+    def _missing_tables(self, query: PlannedQuery, known: list[object]) -> tuple[str, ...]:
+        """The first batch makes a table, whatever is in it. Quarantine's is not among them: perhaps all was good."""
+        tables = [output for output in query.outputs if isinstance(output, Table) and output.label in known]
+        return tuple(table.label for table in tables if not Path(self.table(table.name)).is_dir())
 
     def _write_note(self, query: str, note: dict[str, object]) -> None:
         checkpoint = self.checkpoint(query)
@@ -154,6 +173,11 @@ class Directory:
             raise PipelineError(
                 f"{self.path} cannot be made: {problem.strerror}. Name another directory with --data."
             ) from problem
+
+
+def _has_number(directory: Path) -> bool:
+    """Whether a batch is written down there."""
+    return directory.is_dir() and any(each.name.isdigit() for each in directory.iterdir())
 
 
 def _all(names: object) -> str:

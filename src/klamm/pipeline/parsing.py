@@ -1,10 +1,16 @@
 """Records of a source, parsed and judged: each gets the columns of its schema, or a reason why not.
 
 A record that is refused keeps its bytes exactly as they came. The reason is in words: it is not JSON, it does not fit
-the schema (and which column does not), it has no value, or the name of the check that it fails. A value that is JSON
-with something behind it is read as the JSON, as Spark does.
+the schema (and which column does not), it has no value, or the name of the check that it fails.
+
+Spark reads JSON with something behind it as the JSON: of two documents in a record the second would be lost. So a value
+is read as a part of a document of ours, in which another part comes after it. A check that cannot be computed, such as
+`1 / quantity > 0` for none, does not hold; Spark's ANSI mode, which would end the query, is off for checks. Whole
+numbers that grow too large wrap around there.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from klamm.pipeline.causes import paragraph
@@ -12,7 +18,7 @@ from klamm.pipeline.declaration import Source
 from klamm.pipeline.problems import BadPipeline
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 NO_VALUE = "has no value (a tombstone)"
@@ -21,7 +27,9 @@ NOT_JSON = "is not JSON"
 DOES_NOT_FIT = "does not fit the schema"
 ORIGIN = "source"
 VALUE, PARSED, CORRUPT, UNREAD, REASON = "__value", "__parsed", "__corrupt", "__unread", "__reason"
+READ, AFTER, HAS_MORE = "__read", "__after", "__has_more"
 STRICT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
+ANSI = "spark.sql.ansi.enabled"
 ORIGIN_COLUMNS = ("topic", "partition", "offset", "timestamp", "key")
 MOST_FIELDS, LONGEST = 40, 200
 """So many columns are looked at for the one that does not fit; so much is said of its type."""
@@ -54,7 +62,7 @@ def judged(records: "DataFrame", source: Source) -> "DataFrame":
     import pyspark.sql.functions as f
 
     schema = schema_of(source)
-    read = f.from_json(f.col("value").cast("string"), _with_corrupt(schema), STRICT)
+    read = f.from_json(_wrapped(f.col("value")), _wrapping(schema), STRICT)
     # The detour through an array of one: Spark would else copy from_json into every condition on its columns, and parse
     # a record ten times over.
     parsed = records.select(
@@ -62,12 +70,28 @@ def judged(records: "DataFrame", source: Source) -> "DataFrame":
         f.col("value").alias(VALUE),
         f.inline(f.array(f.struct(read.alias(PARSED)))),
     )
-    columns = parsed.select(ORIGIN, VALUE, f.col(PARSED).isNull().alias(UNREAD), f"{PARSED}.*")
+    is_cut_off = f.col(f"{PARSED}.{AFTER}").isNull() & f.col(f"{PARSED}.{CORRUPT}").isNull()
+    columns = parsed.select(
+        ORIGIN,
+        VALUE,
+        f.col(f"{PARSED}.{CORRUPT}").isNotNull().alias(CORRUPT),
+        f.col(f"{PARSED}.{READ}").isNull().alias(UNREAD),
+        is_cut_off.alias(HAS_MORE),
+        f"{PARSED}.{READ}.*",
+    )
+    with _without_ansi(records.sparkSession):
+        return _with_reason(columns, schema, source)
+
+
+def _with_reason(columns: "DataFrame", schema: "StructType", source: Source) -> "DataFrame":
+    import pyspark.sql.functions as f
+
     reason = (
         f.when(f.col(VALUE).isNull(), f.lit(NO_VALUE))
         # Spark's JSON reader would put replacement characters for what is no text, and take the record.
         .when(~f.is_valid_utf8(f.col(VALUE).cast("string")), f.lit(NOT_UTF8))
-        .when(f.col(UNREAD) | f.col(CORRUPT).isNotNull(), _what_is_wrong(schema))
+        .when(f.col(HAS_MORE), f.lit(NOT_JSON))
+        .when(f.col(UNREAD) | f.col(CORRUPT), _what_is_wrong(schema))
         .otherwise(f.coalesce(_missing(schema), _failed_check(columns, source)))
     )
     return columns.withColumn(REASON, reason).select(
@@ -105,10 +129,29 @@ def as_messages(quarantined: "DataFrame") -> "DataFrame":
     return quarantined.select("key", "value", f.array(*headers).alias("headers"))
 
 
-def _with_corrupt(schema: "StructType") -> "StructType":
-    from pyspark.sql.types import StringType, StructField, StructType
+@contextmanager
+def _without_ansi(spark: "SparkSession") -> Iterator[None]:
+    """Expressions remember how they were to treat errors when the frame was made."""
+    before = spark.conf.get(ANSI)
+    assert before is not None
+    spark.conf.set(ANSI, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(ANSI, before)
 
-    return StructType([*schema.fields, StructField(CORRUPT, StringType())])
+
+def _wrapped(value: "Column") -> "Column":
+    """Whoever gets to the second member has read the value to its end."""
+    import pyspark.sql.functions as f
+
+    return f.concat(f.lit(f'{{"{READ}":'), value.cast("string"), f.lit(f',"{AFTER}":0}}'))
+
+
+def _wrapping(schema: "StructType") -> "StructType":
+    from pyspark.sql.types import StructType
+
+    return StructType().add(READ, schema).add(AFTER, "integer").add(CORRUPT, "string")
 
 
 def _what_is_wrong(schema: "StructType") -> "Column":
@@ -126,7 +169,7 @@ def _what_is_wrong(schema: "StructType") -> "Column":
     ]
     which = f.concat_ws(", ", *blamed)
     unfit = f.when(which != "", f.concat(f.lit(f"{DOES_NOT_FIT}: "), which)).otherwise(f.lit(DOES_NOT_FIT))
-    return f.when(f.try_parse_json(text).isNull(), f.lit(NOT_JSON)).otherwise(unfit)
+    return f.when(f.try_parse_json(_wrapped(f.col(VALUE))).isNull(), f.lit(NOT_JSON)).otherwise(unfit)
 
 
 def _missing(schema: "StructType") -> "Column":

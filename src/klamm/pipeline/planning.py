@@ -27,10 +27,16 @@ RECORD = "key binary, value binary, topic string, partition int, offset bigint, 
 HEADERS = "headers array<struct<key: string, value: binary>>"
 UPDATING, APPENDING = "update", "append"
 
-OPERATORS = {
-    "Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "FlatMapGroupsInArrow",
-    "FlatMapGroupsInPandas", "FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState", "GlobalLimit", "MapGroups",
-    "Sort", "TransformWithState", "TransformWithStateInPandas", "TransformWithStateInPySpark", "Window",
+STATELESS = {
+    "CoGroup", "FlatMapCoGroupsInArrow", "FlatMapCoGroupsInPandas", "FlatMapGroupsInArrow", "FlatMapGroupsInPandas",
+    "MapGroups",
+}  # fmt: skip
+"""What Spark does batch by batch, and does not say so: each batch has groups of its own."""
+OPERATORS = STATELESS | {
+    "Aggregate", "AsOfJoin", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "Except", "Except All",
+    "FlatMapGroupsInPandasWithState", "FlatMapGroupsWithState", "GlobalLimit", "Intersect", "Intersect All",
+    "NearestByJoin", "Offset", "Sort", "Tail", "TransformWithState", "TransformWithStateInPandas",
+    "TransformWithStateInPySpark", "Window",
 }  # fmt: skip
 """What looks at more than one row, by the names of Spark's plans: in a batch of a stream it would not see them all."""
 CHANGING = {"Aggregate"}
@@ -80,6 +86,9 @@ def planned(spark: "SparkSession", pipeline: Pipeline) -> Plan:
     for output in pipeline.outputs:
         _check_output(output, frames[output.function.__name__])
     queries = [_query(spark, pipeline, base, bases, frames) for base in (*flow.sources, *flow.order)]
+    for output in pipeline.outputs:
+        # Also where Spark will never see it as a stream: what it refuses there is wrong in a batch of one as well.
+        _mode(spark, flow, output.function.__name__, frames[output.function.__name__])
     used = {name for output in pipeline.outputs for name in _upstream(flow, output.function.__name__)}
     return Plan(
         pipeline,
@@ -157,6 +166,12 @@ def _query(
     if not outputs:
         return None
     nodes = operators_of(frames[base])
+    if any(node.nodeName() in STATELESS for node in nodes):
+        raise BadPipeline(
+            f"{flow.where(base)} works on groups of rows, and on a stream it would get only those that a batch happens "
+            "to hold. applyInPandasWithState and transformWithState keep what came before; mapInPandas takes rows as "
+            "they come."
+        )
     mode = _mode(spark, flow, base, frames[base])
     if mode == UPDATING and any(node.nodeName() in CHANGING for node in nodes):
         for output in outputs:

@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 FORMAT = "klamm"
 PAUSE_SECONDS = 0.05
 STOP_SECONDS = 30.0
-PASSING = ("Python worker failed to connect back", "Timed out while waiting for the Python worker to connect back")
+PASSING = (
+    "Python worker failed to connect back",
+    "Timed out while waiting for the Python worker to connect back",
+    "a query with that name is already active",
+    "another query with same id is already active",
+)
 """Spark gives a Python worker ten seconds to start, which no setting changes. On a busy machine that is not always
-enough, and it says nothing about the pipeline: the query is started again."""
+enough, and it says nothing about the pipeline: the query is started again. Then Spark may not have put the old one away
+yet."""
 MOST_RESTARTS = 5
+"""Without a batch in between that is written."""
+RESTART_SECONDS = 0.5
 INITIALIZING = "Initializing sources"
 
 
@@ -50,11 +58,11 @@ class _Running:
     writer: BatchWriter
     restarts: int = 0
     seen: set[str] = field(default_factory=set)
-    """The reports that were noted: by their time, which Spark gives each."""
+    """Those of Spark's recent reports that were noted: by their time, which Spark gives each."""
 
     @property
     def problem(self) -> BaseException | None:
-        return None if self.query.isActive else self.writer.failure or self.query.exception()
+        return self.writer.failure or (None if self.query.isActive else self.query.exception())
 
 
 class Queries:
@@ -67,6 +75,8 @@ class Queries:
         self._ids = {name: claim.checkpoint_id for name, claim in claims.items()}
         self.new_outputs = {name: claim.new_outputs for name, claim in claims.items() if claim.new_outputs}
         """Of queries that have read something already: these outputs begin in the middle."""
+        self.missing_tables = {name: claim.missing_tables for name, claim in claims.items() if claim.missing_tables}
+        """Of queries that have written something already: these begin in the middle as well."""
         self._running: dict[str, _Running] = {}
         self.standing = _standing(plan)
         self.failure: tuple[str, BaseException] | None = None
@@ -85,11 +95,14 @@ class Queries:
         spoke = []
         for name, running in list(self._running.items()):
             is_over = not running.query.isActive
-            for report in map(_parsed, running.query.recentProgress):
+            reports = [_parsed(report) for report in running.query.recentProgress]
+            for report in reports:
                 if report["timestamp"] not in running.seen:
-                    running.seen.add(report["timestamp"])
-                    note(self.standing, name, report, running.writer.done.pop(report["batchId"], None))
+                    done = running.writer.done.pop(report["batchId"], None)
+                    running.restarts = running.restarts if done is None else 0
+                    note(self.standing, name, report, done)
                     spoke.append(name)
+            running.seen = {report["timestamp"] for report in reports}
             if is_over and not self._gate.is_closed:
                 self._note_end(name, running)
         return spoke
@@ -104,6 +117,11 @@ class Queries:
         self._gate.close()
         while not all(self._is_at_rest(name) for name in self._running):
             time.sleep(PAUSE_SECONDS)
+        # Who has ended by now was not stopped by us, nor who failed in a batch and is ending. What Spark says of those
+        # that it stops is of no interest.
+        for name, running in self._running.items():
+            if running.writer.failure is not None or not running.query.isActive:
+                self._note_end(name, running)
         stopping = [threading.Thread(target=running.query.stop) for running in self._running.values()]
         for thread in stopping:
             thread.start()
@@ -120,7 +138,8 @@ class Queries:
         if problem is None:
             self.standing.queries[name].is_over = True
         elif running.restarts < MOST_RESTARTS and _is_passing(problem):
-            self._start(running.writer.query, running.restarts + 1)
+            if not self._gate.is_closed:
+                self._start(running.writer.query, running.restarts + 1)
         elif self.failure is None:
             self.failure = name, problem
 
@@ -136,6 +155,7 @@ class Queries:
         except Exception as problem:
             if restarts == MOST_RESTARTS or not _is_passing(problem):
                 raise
+            time.sleep(RESTART_SECONDS)
             self._start(query, restarts + 1)
 
     def _started(self, query: PlannedQuery, restarts: int) -> _Running:

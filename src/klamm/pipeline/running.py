@@ -74,14 +74,23 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
             signals.listen()
             plan = planned(spark, job.loaded.pipeline)
             queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
-            for name, outputs in queries.new_outputs.items():
-                say(
-                    f"new in query {name}: {', '.join(outputs)}. It gets what comes from now on; --reset reads the "
-                    "topics from their beginning again."
-                )
+            for surprise in surprises(queries, job.directory):
+                say(surprise)
             _make_topics(job, new, say)
             queries.start()
             return _watched(job, queries, watch, signals)
+
+
+def surprises(queries: Queries, directory: Directory) -> list[str]:
+    """What begins in the middle."""
+    how = "It gets what comes from now on; --reset reads the topics from their beginning again."
+    new = [f"new in query {name}: {', '.join(outputs)}. {how}" for name, outputs in queries.new_outputs.items()]
+    missing = [
+        f"missing: {', '.join(tables)}. Query {name} has written to it before, and it is not in {directory.path} any "
+        f"more. Stop now if it can be put back. {how}"
+        for name, tables in queries.missing_tables.items()
+    ]
+    return [*new, *missing]
 
 
 def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:

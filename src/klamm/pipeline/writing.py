@@ -2,7 +2,8 @@
 
 Spark calls this from `foreachBatch`, in the driver, and repeats a batch after a crash. Tables know which batches they
 have. So nothing is counted or committed here that could not be done twice. A batch that several outputs are made from,
-or whose making changes state, is made once and kept until it is written.
+or whose making changes state, is made once and kept until it is written. Such a one is made in any case, even if every
+table has it: Spark's state, and with it the watermark, moves on only if it is.
 """
 
 import threading
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from klamm.pipeline.tables import TableSink
 
-QUARANTINE_KEY = ("topic", "partition", "offset")
+QUARANTINE_KEY = ("topic", "partition", "offset", "timestamp")
+"""With the time: a topic that was deleted and created again has other records at the same offsets."""
 QUARANTINE = "quarantine"
 
 
@@ -106,12 +108,16 @@ class BatchWriter:
             if self.query.quarantines is not None:
                 frames[self.query.name] = parsing.good(batch)
                 self._quarantine(parsing.refused(batch), batch_id, done)
+            was_made = False
             for output in self.query.outputs:
                 rows = self._flow.frame(output.function.__name__, frames)
                 if isinstance(output, Table):
-                    self._to_table(rows, output.name, output.label, batch_id, done)
+                    was_made |= self._to_table(rows, output.name, output.label, batch_id, done)
                 else:
                     self._to_topic(rows, output, done)
+                    was_made = True
+            if self.query.operators and not was_made:
+                batch.write.format("noop").mode("overwrite").save()
             return done
         finally:
             if is_kept:
@@ -127,10 +133,12 @@ class BatchWriter:
             self._to_table(refused, source.quarantine_table, f"table {source.quarantine_table}", batch_id, done)
             self._to_topic(parsing.as_messages(refused), Topic(source.quarantine_topic, _nothing), done)
 
-    def _to_table(self, rows: "DataFrame", name: str, label: str, batch_id: int, done: Done) -> None:
+    def _to_table(self, rows: "DataFrame", name: str, label: str, batch_id: int, done: Done) -> bool:
+        """Whether the rows were made for it. Not if it has the batch."""
         written = self._tables[name].write(rows, batch_id)
         done.added[label] += written.rows_added
         done.replaced[label] += written.rows_replaced
+        return not written.was_done
 
     def _to_topic(self, rows: "DataFrame", topic: Topic, done: Done) -> None:
         import pyspark.sql.functions as f

@@ -1,8 +1,10 @@
 """A directory has one run at a time, and its checkpoints belong to one cluster, its topics and one kind of state."""
 
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from klamm.pipeline.declaration import Source, Table, Topic
 from klamm.pipeline.keeping import Busy, Directory, Foreign
 from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.running import surprises
 
 
 def rows(orders: Any) -> Any:
@@ -17,6 +20,13 @@ def rows(orders: Any) -> Any:
 
 
 REVENUE = PlannedQuery("revenue", (Source("orders"),), (), None, ("Aggregate(store string, revenue double)",), "update")
+
+
+def begin_a_batch(directory: Directory, query: str = "revenue") -> None:
+    """As Spark does."""
+    offsets = directory.checkpoint(query) / "offsets"
+    offsets.mkdir(exist_ok=True)
+    (offsets / "0").touch()
 
 
 def test_the_second_run_is_told_who_is_there(tmp_path: Path) -> None:
@@ -30,12 +40,41 @@ def test_the_second_run_is_told_who_is_there(tmp_path: Path) -> None:
 def test_a_checkpoint_keeps_its_id_until_it_is_forgotten(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     first = directory.claimed(REVENUE, "cluster-a")
+    begin_a_batch(directory)
     assert directory.claimed(REVENUE, "cluster-a") == first
     assert directory.checkpoints == ["revenue"]
     directory.forget()
     assert directory.checkpoints == []
     # Tables remember batches by it, and the batches of a new checkpoint are others.
     assert directory.claimed(REVENUE, "cluster-a") != first
+
+
+def test_what_is_forgotten_is_forgotten_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = Directory(tmp_path)
+    first = directory.claimed(REVENUE, "cluster-a")
+    begin_a_batch(directory)
+
+    def killed(path: Path, ignore_errors: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(shutil, "rmtree", killed)
+        directory.forget()
+    assert directory.checkpoints == []
+    assert directory.claimed(REVENUE, "cluster-a") != first
+    directory.forget()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_without_offsets_is_a_new_one(tmp_path: Path) -> None:
+    """However they went, batches are counted from 0 again: under the old id the tables would take them for done."""
+    directory = Directory(tmp_path)
+    first = directory.claimed(REVENUE, "cluster-a")
+    begin_a_batch(directory)
+    (directory.checkpoint("revenue") / "commits").mkdir()
+    (directory.checkpoint("revenue") / "offsets" / "0").unlink()
+    assert directory.claimed(REVENUE, "cluster-a") != first
+    assert [each.name for each in directory.checkpoint("revenue").iterdir()] == ["klamm.json"]
 
 
 def test_an_output_that_is_new_begins_in_the_middle(tmp_path: Path) -> None:
@@ -45,15 +84,35 @@ def test_an_output_that_is_new_begins_in_the_middle(tmp_path: Path) -> None:
     more = replace(plain, outputs=(table, Topic("revenue", rows)))
     # Nothing has been read so far, so nothing is missing.
     assert directory.claimed(more, "a").new_outputs == ()
-    (directory.checkpoint("revenue") / "offsets").mkdir()
+    begin_a_batch(directory)
     most = replace(plain, outputs=(table, Topic("revenue", rows), Table("again", rows)))
     assert directory.claimed(most, "a").new_outputs == ("table again",)
     assert directory.claimed(most, "a").new_outputs == ()
 
 
+def test_a_table_that_somebody_removed(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    query = replace(REVENUE, outputs=(Table("revenue", rows), Table("new", rows), Topic("revenue", rows)))
+    directory.claimed(replace(query, outputs=query.outputs[:1]), "a")
+    begin_a_batch(directory)
+    # Killed in its first batch: the table was not made yet.
+    assert directory.claimed(replace(query, outputs=query.outputs[:1]), "a").missing_tables == ()
+    (directory.checkpoint("revenue") / "commits").mkdir()
+    (directory.checkpoint("revenue") / "commits" / "0").touch()
+    claim = directory.claimed(query, "a")
+    assert claim.missing_tables == ("table revenue",) and claim.new_outputs == ("table new", "topic revenue")
+    queries: Any = SimpleNamespace(new_outputs={}, missing_tables={"revenue": claim.missing_tables})
+    (told,) = surprises(queries, directory)
+    assert told.startswith("missing: table revenue. Query revenue has written to it before") and "--reset" in told
+    Path(directory.table("revenue")).mkdir(parents=True)
+    Path(directory.table("new")).mkdir()
+    assert directory.claimed(query, "a").missing_tables == ()
+
+
 def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     directory.claimed(REVENUE, "cluster-a")
+    begin_a_batch(directory)
     with pytest.raises(Foreign, match=r"another cluster \(its id is cluster-a.*--bootstrap.*--data DIR.*--reset"):
         directory.claimed(REVENUE, "cluster-b")
     with pytest.raises(Foreign, match="has read orders so far and would now read returns"):
@@ -65,7 +124,9 @@ def test_a_checkpoint_of_something_else(tmp_path: Path) -> None:
 def test_functions_without_state_may_change(tmp_path: Path) -> None:
     directory = Directory(tmp_path)
     plain = replace(REVENUE, operators=(), mode="append")
-    assert directory.claimed(plain, "a") == directory.claimed(replace(plain, mode="update"), "a")
+    first = directory.claimed(plain, "a")
+    begin_a_batch(directory)
+    assert directory.claimed(replace(plain, mode="update"), "a") == first
 
 
 def test_a_checkpoint_of_spark_s_own(tmp_path: Path) -> None:

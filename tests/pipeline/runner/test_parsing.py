@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SCHEMA = "id string not null, total decimal(12,2), n int, lines array<struct<a: int>>, key string, timestamp timestamp"
-CHECKS = {"has a negative total": "total >= 0", "has no lines": "size(lines) > 0"}
+CHECKS = {
+    "has a negative total": "total >= 0",
+    "has no lines": "size(lines) > 0",
+    "has a strange n": "n is null or 10 / n > 0",
+    "has a strange key": "key is null or key = 'k' or cast(key as int) > 0 or array(1)[cast(key as int)] = 1",
+}
 GOOD = {"id": "a", "total": 1.5, "lines": [{"a": 1}], "timestamp": "2026-01-01T00:00:00Z", "key": "k"}
 REFUSED = {
     b'{"id": "a", "tot': "is not JSON",
@@ -30,6 +35,15 @@ REFUSED = {
     b'{"id": "a", "total": -1, "lines": [{"a": 1}]}': "has a negative total",
     b'{"id": "a", "lines": [{"a": 1}]}': "has a negative total",
     b'{"id": "a", "total": 1}': "has no lines",
+    # What Spark would stop for.
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}], "n": 0}': "has a strange n",
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}], "key": "x"}': "has a strange key",
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}], "key": "-7"}': "has a strange key",
+    # Good ones with something behind them.
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}]} x': "is not JSON",
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}]}}': "is not JSON",
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}]},': "is not JSON",
+    b'{"id": "a", "total": 1, "lines": [{"a": 1}]}\n{"id": "b", "total": 1, "lines": [{"a": 1}]}': "is not JSON",
 }
 
 
@@ -43,9 +57,14 @@ PIPELINE = Pipeline(
 
 
 def test_reasons(spark: "SparkSession") -> None:
-    frames = PIPELINE.apply(spark, {"orders": [GOOD, None, *REFUSED, {"id": 5, "total": "2", "lines": [{"a": 2}]}]})
+    last = b' {"id": 5, "total": "2", "lines": [{"a": 2}]} \n'
+    frames = PIPELINE.apply(spark, {"orders": [GOOD, None, *REFUSED, last]})
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
     found = [tuple(row) for row in frames["all"].orderBy("offset").collect()]
-    assert [(row[0], float(row[1]), row[2], row[3]) for row in found] == [("a", 1.5, "k", 0), ("5", 2.0, None, 14)]
+    assert [(row[0], float(row[1]), row[2], row[3]) for row in found] == [
+        ("a", 1.5, "k", 0),
+        ("5", 2.0, None, len(REFUSED) + 2),
+    ]
     quarantined = frames["orders_quarantine"].orderBy("offset").collect()
     assert frames["orders_quarantine"].columns == [
         "topic", "partition", "offset", "timestamp", "key", "value", "reason"

@@ -37,6 +37,24 @@ def sorted_ones(orders: "DataFrame") -> "DataFrame":
     return orders.orderBy("total")
 
 
+def unsold(orders: "DataFrame") -> "DataFrame":
+    return orders.exceptAll(orders.where("total > 0"))
+
+
+def not_the_first(orders: "DataFrame") -> "DataFrame":
+    return orders.offset(3)
+
+
+def numbered(orders: "DataFrame") -> "DataFrame":
+    import pyspark.sql.functions as f
+
+    return orders.withColumn("number", f.monotonically_increasing_id())
+
+
+def matched(orders: "DataFrame") -> "DataFrame":
+    return orders.groupBy("id").cogroup(orders.groupBy("id")).applyInArrow(lambda left, right: left, SCHEMA)
+
+
 def both(orders: "DataFrame", returns: "DataFrame") -> "DataFrame":
     return orders.select("id").union(returns.select("id"))
 
@@ -93,6 +111,10 @@ def test_what_only_reshapes_goes_with_it_and_two_sources_are_a_query(spark: "Spa
         ),
         ([Table("all", sums)], "would keep them all"),
         ([Table("all", sorted_ones)], "`sorted_ones`.*does what Spark cannot do on a stream: .*[Ss]ort"),
+        ([Table("all", unsold)], "`unsold`.*does what Spark cannot do on a stream: Except"),
+        ([Table("all", not_the_first)], "`not_the_first`.*does what Spark cannot do on a stream: Offset"),
+        ([Table("all", numbered)], "`numbered`.*does what Spark cannot do on a stream: .*monotonically_increasing_id"),
+        ([Table("all", matched)], "`matched`.*only those that a batch happens to hold.*transformWithState"),
     ],
 )
 def test_what_does_not_fit(spark: "SparkSession", outputs: list[Any], said: str) -> None:

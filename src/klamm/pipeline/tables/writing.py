@@ -105,10 +105,18 @@ def statistics(metadata: Any, schema: pa.Schema) -> dict[str, Any]:
         nulls[name] = sum(one.null_count for one in found)
         ranges = [one for one, group in zip(found, groups, strict=True) if one.null_count < group.num_rows]
         if ranges and all(one.has_min_max for one in ranges) and _has_range(schema.field(name).type):
-            low, high = _as_json(min(one.min for one in ranges)), _as_json(max(one.max for one in ranges))
+            low, high = _ends(ranges)
             if low is not None and high is not None:
                 smallest[name], largest[name] = low, high
     return {"numRecords": metadata.num_rows, "minValues": smallest, "maxValues": largest, "nullCount": nulls}
+
+
+def _ends(ranges: list[Any]) -> tuple[Any, Any]:
+    """None for what Python has no value for: Spark's years go far beyond 9999, and before the first."""
+    try:
+        return _as_json(min(one.min for one in ranges)), _as_json(max(one.max for one in ranges))
+    except (OverflowError, ValueError):
+        return None, None
 
 
 def _has_range(of: pa.DataType) -> bool:
@@ -122,7 +130,8 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, str):
         return value if len(value) <= LONGEST_STATISTIC else None
     if isinstance(value, datetime):
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        # Not strftime: it leaves out the zeros of a year below 1000.
+        return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
     if isinstance(value, date):
         return value.isoformat()
     return value

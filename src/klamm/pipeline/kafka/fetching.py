@@ -15,7 +15,7 @@ from klamm.errors import RETRIABLE, ErrorCode, error_code
 from klamm.ids import NO_BROKER, ZERO_UUID
 from klamm.pipeline.kafka.cluster import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Cluster, refused
 from klamm.pipeline.kafka.connection import Connection
-from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer, OutOfRange, TopicGone
+from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer, OutOfRange, TopicGone, no_records
 from klamm.pipeline.kafka.ranges import Range
 from klamm.wire.apis import FETCH
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -177,10 +177,7 @@ class Fetcher:
             self.replica, self._rack = NO_BROKER, ""
         waited = time.monotonic() - self._last_progress
         if waited > self._cluster.settings.patience_seconds:
-            raise NoAnswer(
-                f"{self._piece}: no broker gave these records for {waited:.0f} s ({problem}). Check the cluster; the "
-                "query can be restarted and goes on where it was. kafkaConsumer.pollTimeoutMs sets how long to wait."
-            )
+            raise no_records(str(self._piece), waited, problem)
         time.sleep(self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
         try:

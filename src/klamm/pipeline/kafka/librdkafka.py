@@ -20,7 +20,15 @@ from klamm.pipeline.decoding import arrow_schema
 from klamm.pipeline.kafka.cluster import ClusterSeen, TopicSeen
 from klamm.pipeline.kafka.connection import Address
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
-from klamm.pipeline.kafka.problems import ClusterProblem, EndNotReached, NoAnswer, OutOfRange, Refused, TopicGone
+from klamm.pipeline.kafka.problems import (
+    ClusterProblem,
+    EndNotReached,
+    NoAnswer,
+    OutOfRange,
+    Refused,
+    TopicGone,
+    no_records,
+)
 from klamm.pipeline.kafka.ranges import Range
 from klamm.pipeline.kafka.settings import ClusterSettings
 
@@ -98,7 +106,7 @@ class LibrdkafkaAccess:
         self._known_admin = None
 
     def _consumed(self, consumer: Any, piece: Range, include_headers: bool) -> Iterator[pa.RecordBatch]:
-        position, last_progress = piece.start, time.monotonic()
+        position, last_progress, problem = piece.start, time.monotonic(), "it is silent"
         while position < piece.end:
             messages = consumer.consume(ROWS_AT_ONCE, POLL_SECONDS)
             taken = []
@@ -111,13 +119,22 @@ class LibrdkafkaAccess:
                     position = max(position, message.offset())
                 else:
                     _raise_for(message.error(), piece, position)
+                    problem = message.error().str()
             if taken:
                 yield _arrow(taken, piece, include_headers)
             now = time.monotonic()
             if messages and (taken or position >= piece.end):
                 last_progress = now
             elif now - last_progress > self._settings.patience_seconds:
-                raise EndNotReached(piece.topic, piece.partition, position, piece.end)
+                self._check_end(piece, position)
+                raise no_records(str(piece), now - last_progress, problem)
+
+    def _check_end(self, piece: Range, position: int) -> None:
+        """Silence alone says nothing about a log: only a cluster that answers can say that it is shorter by now."""
+        key = TopicPartition(piece.topic, piece.partition)
+        latest = self.offsets({key: LATEST}).get(key)
+        if latest is not None and latest < piece.end:
+            raise EndNotReached(piece.topic, piece.partition, position, piece.end)
 
     @property
     def _admin(self) -> AdminClient:
@@ -214,4 +231,7 @@ def _raise_for(error: Any, piece: Range, position: int) -> None:
 
 
 def _problem(error: ck.KafkaException, what: str) -> ClusterProblem:
+    if error.args[0].code() < 0:
+        # librdkafka's own codes: nobody was reached, or nobody answered in time.
+        return NoAnswer(f"{what}: {error.args[0].str()}. Check the cluster; the query can be restarted.")
     return Refused(error_code(error.args[0].code()), f"{what}: {error.args[0].str()}")

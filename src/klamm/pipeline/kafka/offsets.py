@@ -20,7 +20,7 @@ from klamm.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-EARLIEST, LATEST = -2, -1
+EARLIEST, LATEST, EARLIEST_LOCAL = -2, -1, -4
 NO_MATCH = -1
 """The answer where no record is as young as the time asked for."""
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from klamm.errors import ErrorCode
-from klamm.ids import NO_BROKER
+from klamm.ids import NO_BROKER, TopicPartition
 from klamm.pipeline.kafka.cluster import Cluster, ClusterSeen, TopicSeen
 from klamm.pipeline.kafka.connection import Address
 from klamm.pipeline.kafka.fetching import Fetcher
+from klamm.pipeline.kafka.offsets import EARLIEST, listed
 from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer
 from klamm.pipeline.kafka.ranges import Range
 from klamm.pipeline.kafka.settings import ClusterSettings
@@ -69,6 +70,7 @@ class Asking(Cluster):
         super().__init__(ClusterSettings((ONE,), **{"patience_seconds": 0.2, **settings}))
         self.seen = SEEN
         self.fetches: list[tuple[int, FetchRequest]] = []
+        self.looks = self.unknown_looks = 0
         self._answer, self._local_start = answer, local_start
 
     def connection(self, address: Address) -> Any:
@@ -76,6 +78,10 @@ class Asking(Cluster):
 
     def answered(self, broker: int, api_key: int, request: Any) -> Any:
         if api_key == METADATA:
+            self.looks += 1
+            if self.looks <= self.unknown_looks:
+                unknown = MetadataResponseTopic(name="t", error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                return MetadataResponse(brokers=[MetadataResponseBroker(node_id=1)], topics=[unknown])
             partition = MetadataResponsePartition(partition_index=0, leader_id=1)
             brokers = [MetadataResponseBroker(node_id=i, host="127.0.0.1", port=i) for i in (1, 2, 3)]
             return MetadataResponse(brokers=brokers, topics=[MetadataResponseTopic(name="t", partitions=[partition])])
@@ -159,3 +165,13 @@ def test_replicas_that_send_us_to_each_other() -> None:
     fetcher = Fetcher(cluster, PIECE)
     assert [fetched.next_position for fetched in fetcher] == [10]
     assert [broker for broker, _ in cluster.fetches] == [1, 2, 1] and fetcher.replica == NO_BROKER
+
+
+def test_offsets_of_a_partition_that_one_answer_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = TopicPartition("t", 0)
+    cluster = Asking(nothing(10), local_start=7, patience_seconds=10)
+    cluster.seen, cluster.unknown_looks = None, 2
+    assert listed(cluster, {key: EARLIEST}) == {key: 7} and cluster.looks == 3
+    monkeypatch.setattr("klamm.pipeline.kafka.offsets.GONE_SECONDS", 0.05)
+    cluster.seen, cluster.unknown_looks = None, 100
+    assert listed(cluster, {key: EARLIEST}) == {} and 4 < cluster.looks < 10

@@ -2,8 +2,8 @@
 
 The next fetch is asked for before the last answer is handed out, so records travel while others are decoded. The first
 fetch is small and teaches how many bytes an offset has; the following ones ask for what is left of the range, up to
-`fetch_bytes`, or for more where a batch is larger than that. The position only moves over answers that were handed out: whatever fails in between, the same offset is
-asked for again, from whoever leads by then.
+`fetch_bytes`, or for more where a batch is larger than that. The position only moves over answers that were handed out:
+whatever fails in between, the same offset is asked for again, from whoever leads by then.
 """
 
 import time
@@ -15,7 +15,7 @@ from klamm.errors import RETRIABLE, ErrorCode, error_code
 from klamm.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from klamm.pipeline.kafka.cluster import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Cluster, refused
 from klamm.pipeline.kafka.connection import Connection
-from klamm.pipeline.kafka.offsets import EARLIEST_LOCAL, listed
+from klamm.pipeline.kafka.offsets import EARLIEST_LOCAL, GONE_SECONDS, listed
 from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer, OutOfRange, Refused, TopicGone, no_records
 from klamm.pipeline.kafka.ranges import Range
 from klamm.wire.apis import FETCH
@@ -25,8 +25,6 @@ LAST_VERSION_WITH_NAMES = 12
 FIRST_FETCH_BYTES = 1 << 20
 SPARE_BYTES = 64 << 10
 MOST_FETCH_BYTES = 1 << 29
-GONE_SECONDS = 5.0
-"""So long all brokers have to say that a topic is gone: one of them may simply not have heard of it yet."""
 
 _unpack_batch = Struct(">qi11xi").unpack_from
 _BATCH_BYTES, _OVERHEAD_BYTES = 27, 12

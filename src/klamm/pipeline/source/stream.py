@@ -68,7 +68,9 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         begun = from_json(start)
         self._write_down(begun)
-        now = self._target or self._asking.standing_after(begun.offsets, may_be_missing=not begun.is_initial)
+        now = self._target or self._asking.standing_after(begun)
+        if self._target is not None and not now.has_all_of(begun):
+            now = self._target = self._asking.standing_after(begun)
         check_cluster(begun, now.cluster)
         self._latest = now.position(now.latest)
         if self._options.fail_on_data_loss:
@@ -118,7 +120,7 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Asking(self._options, self._access)
 
     def _tasks(self, begun: Position, until: Position) -> list[InputPartition]:
-        now = self._asking.standing(may_be_missing=True)
+        now = self._asking.standing_after(until)
         check_cluster(until, now.cluster)
         report(losses(begun, until, now), self._options.fail_on_data_loss)
         pieces = ranges(begun, until, now)

@@ -90,6 +90,37 @@ def test_the_first_batch_is_read_again_from_where_it_began(topics: Topics, query
     assert goes_on.trigger() == []
 
 
+def test_the_first_batch_of_a_topic_that_was_created_again_is_lost(
+    topics: Topics, query: Callable[..., Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver dies in the first batch, and before it is there again the topic is another."""
+    topics.create("renewed")
+    topics.write("renewed", 0, [b"old"] * 3)
+    dies = query(subscribe="renewed")
+    end = _through_json(dies.reader.latestOffset(dies.at, ReadAllAvailable()))
+    topics.delete("renewed")
+    topics.create("renewed")
+    topics.write("renewed", 0, [b"new"] * 5)
+    again = query(subscribe="renewed")
+    with pytest.raises(DataLost, match="created again"):
+        again.rows(again.at, end)
+    loose = query(subscribe="renewed", failOnDataLoss="false")
+    assert loose.rows(loose.at, end) == [] and "created again" in caplog.text
+
+
+def test_a_topic_is_created_again_before_the_first_batch(
+    topics: Topics, query: Callable[..., Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    topics.create("soon")
+    topics.write("soon", 0, [b"old"] * 3)
+    loose = query(subscribe="soon", startingOffsets="latest", failOnDataLoss="false")
+    topics.delete("soon")
+    topics.create("soon")
+    topics.write("soon", 0, [b"new"] * 5)
+    assert [row[2] for row in loose.trigger()] == [0, 1, 2, 3, 4]
+    assert "created again" in caplog.text
+
+
 def test_available_now_stops_at_what_was_there(topics: Topics, query: Callable[..., Query]) -> None:
     topics.create("now")
     topics.write("now", 0, [b"a", b"b"])

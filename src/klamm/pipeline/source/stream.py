@@ -19,6 +19,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.access import Access, opened
 from klamm.pipeline.kafka.problems import ClusterProblem
 from klamm.pipeline.source.losses import report
@@ -73,9 +74,9 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             now = self._target = self._asking.standing_after(begun)
         check_cluster(begun, now.cluster)
         self._latest = now.position(now.latest)
-        if self._options.fail_on_data_loss:
+        if self._options.fail_on_data_loss or begun.is_initial:
             # Before the batch is written down: the query can go on from here with the option changed.
-            report(losses(begun, self._latest, now), fails=True)
+            report(losses(begun, self._latest, now), self._options.fail_on_data_loss)
         takes_all = isinstance(limit, ReadAllAvailable)
         if not takes_all and self._is_too_early(begun, now):
             return start
@@ -84,7 +85,7 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end.stands_where(begun) and not begun.is_initial:
             return start
         if begun.is_initial:
-            end = Position(end.cluster, end.topics, end.offsets, began=begun.offsets)
+            end = Position(end.cluster, end.topics, end.offsets, began=_begins(begun, end))
         return as_json(end)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -93,7 +94,8 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         begun, until = from_json(start), from_json(end)
         if begun.is_initial and until.began is not None:
-            begun = Position(until.cluster, begun.topics, until.began)
+            # All of it as it was: whoever asks now, after a restart, may find another topic of that name.
+            begun = Position(until.cluster, until.topics, until.began)
         if self._planned is None or self._planned[:2] != (begun, until):
             self._planned = (begun, until, self._tasks(begun, until))
         return self._planned[2]
@@ -148,3 +150,11 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._written_down = done
         except ClusterProblem as problem:
             log.warning("the progress of group %s could not be written down: %s", group, problem)
+
+
+def _begins(begun: Position, end: Position) -> dict[TopicPartition, int]:
+    """Where the first batch begins, in the topics that `end` knows: one that was created again begins anew."""
+    known = begun.topics
+    return {
+        key: at for key, at in begun.offsets.items() if end.topics.get(key.topic, known[key.topic]) == known[key.topic]
+    }

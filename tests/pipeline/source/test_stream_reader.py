@@ -164,7 +164,10 @@ def test_progress_is_shown_to_others(topics: Topics, query: Callable[..., Query]
 def test_progress_that_cannot_be_shown_is_no_loss(
     topics: Topics, query: Callable[..., Query], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    attempts = []
+
     def refuse(*_: object) -> None:
+        attempts.append(1)
         raise NoAnswer("nobody there")
 
     monkeypatch.setattr("klamm.pipeline.kafka.committing.GroupProgress.write_down", refuse)
@@ -174,6 +177,8 @@ def test_progress_that_cannot_be_shown_is_no_loss(
     assert len(one.trigger()) == 1
     one.reader.commit(one.at)
     assert "could not be written down" in caplog.text
+    one.trigger()
+    assert len(attempts) == 1, "it is not tried with every trigger: it takes seconds"
 
 
 def test_a_checkpoint_of_somebody_else(topics: Topics, query: Callable[..., Query]) -> None:

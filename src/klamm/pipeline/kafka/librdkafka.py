@@ -18,6 +18,7 @@ from klamm.errors import ErrorCode, error_code
 from klamm.ids import ZERO_UUID, TopicPartition, uuid_from_text
 from klamm.pipeline.decoding import arrow_schema
 from klamm.pipeline.kafka.cluster import ClusterSeen, TopicSeen
+from klamm.pipeline.kafka.committing import PATIENCE_SECONDS
 from klamm.pipeline.kafka.connection import Address
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
 from klamm.pipeline.kafka.problems import (
@@ -36,6 +37,7 @@ ROWS_AT_ONCE = 10_000
 POLL_SECONDS = 0.5
 READER_GROUP = "klamm-spark-reader"
 """librdkafka wants a group's name even where nobody joins one."""
+_PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
 
 
 class LibrdkafkaAccess:
@@ -93,7 +95,9 @@ class LibrdkafkaAccess:
     def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         if not offsets:
             return
-        consumer = self._made(ck.Consumer, {"group.id": group, "enable.auto.commit": False})
+        # The second is how long librdkafka looks for the group's coordinator.
+        quick = {"socket.timeout.ms": _PATIENCE_MS, "session.timeout.ms": _PATIENCE_MS}
+        consumer = self._made(ck.Consumer, {**quick, "group.id": group, "enable.auto.commit": False})
         try:
             wanted = [ck.TopicPartition(*key, offset) for key, offset in sorted(offsets.items())]
             consumer.commit(offsets=wanted, asynchronous=False)

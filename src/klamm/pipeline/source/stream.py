@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("klamm.pipeline")
 
+WRITE_DOWN_AGAIN_SECONDS = 60.0
+"""After a failure to write progress down: each costs the stream some seconds."""
+
 
 class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -44,7 +47,7 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Standing | None = None
         self._planned: tuple[Position, Position, list[InputPartition]] | None = None
         self._written_down: Position | None = None
-        self._last_trigger_seconds = float("-inf")
+        self._write_down_from = self._last_trigger_seconds = float("-inf")
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Spark asks twice for it, and has to hear the same."""
@@ -145,10 +148,13 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         group = self._options.group
         if group is None or done.is_initial or (self._written_down and done.stands_where(self._written_down)):
             return
+        if time.monotonic() < self._write_down_from:
+            return
         try:
             self._access.write_down(group, done.offsets)
             self._written_down = done
         except ClusterProblem as problem:
+            self._write_down_from = time.monotonic() + WRITE_DOWN_AGAIN_SECONDS
             log.warning("the progress of group %s could not be written down: %s", group, problem)
 
 

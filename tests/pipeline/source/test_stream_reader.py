@@ -241,8 +241,8 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_that_only_java_knows(topics: Topics, query: Callable[..., Query]) -> None:
-    with pytest.raises(ClusterProblem, match=r"JAAS.*kafka\.sasl\.username"):
-        query(subscribe="x", **{"klamm.reader": "librdkafka", "kafka.sasl.jaas.config": "x"})
+    with pytest.raises(ClusterProblem, match=r"ssl\.protocol.*leave out those that only Java knows"):
+        query(subscribe="x", **{"klamm.reader": "librdkafka", "kafka.ssl.protocol": "TLSv1.3"})
 
 
 def test_a_start_behind_the_end(topics: Topics, query: Callable[..., Query]) -> None:

@@ -1,7 +1,6 @@
 """Access through librdkafka, for clusters that want TLS or SASL: slower, since every record becomes a Python object.
 
-The `kafka.` options are handed on as they are. Java's own settings (JAAS, key stores) mean nothing to librdkafka, and
-it says so.
+The `kafka.` options are handed on as `source/options.py` translated them; what librdkafka does not know, it refuses.
 """
 
 import time

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from klamm.pipeline.kafka.problems import ClusterProblem, NoAnswer
 from klamm.pipeline.source.batch import KlammBatchReader
+from klamm.pipeline.source.position import said_in
 from klamm.pipeline.source.problems import DataLost, WrongCheckpoint, WrongOption
 from klamm.pipeline.source.stream import KlammStreamReader
 from tests.pipeline.source.topics import Topics
@@ -73,6 +74,9 @@ def test_each_record_once_whoever_reads(topics: Topics, query: Callable[..., Que
     assert [len(rows) for rows in triggers] == [240, 240, 120, 0]
     assert [slow.trigger() for _ in range(4)] == triggers
     assert raw.at == slow.at
+    assert "said" not in raw.reader.reportLatestOffset()["_klamm"]  # type: ignore[index]
+    (said,) = slow.reader.reportLatestOffset()["_klamm"]["said"]  # type: ignore[index]
+    assert "librdkafka" in said
 
 
 def test_the_first_batch_is_read_again_from_where_it_began(topics: Topics, query: Callable[..., Query]) -> None:
@@ -205,6 +209,9 @@ def test_retention_takes_records(topics: Topics, query: Callable[..., Query], ca
         strict.trigger()
     assert [row[2] for row in loose.trigger()] == [4, 5, 6, 7, 8, 9]
     assert "retention-0 offsets 0 to 3" in caplog.text
+    # A pipeline's log is a file: what is lost stands in Spark's progress reports as well.
+    (said,) = said_in({"sources": [{"latestOffset": json.dumps(loose.reader.reportLatestOffset())}]})
+    assert "UTC: Records were lost: retention-0 offsets 0 to 3" in said
 
 
 def test_a_topic_goes_and_comes_back(

@@ -34,6 +34,7 @@ REFUSED = {
     "kafka.interceptor.classes": "An interceptor could change records; use DataFrame functions.",
 }
 NO_SECURITY = "PLAINTEXT"
+SLOWER = "Reading through librdkafka (for TLS or SASL, or because klamm.reader says so), slower than our own fetches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ def _reader(given: Mapping[str, str]) -> str:
     if chosen == "auto":
         chosen = RAW if protocol == NO_SECURITY else LIBRDKAFKA
     if chosen == LIBRDKAFKA:
-        log.warning("reading through librdkafka (%s), which is slower than our own fetches", protocol)
+        log.warning(SLOWER)
     return chosen
 
 

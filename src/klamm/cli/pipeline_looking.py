@@ -8,19 +8,22 @@ from typing import Any
 
 from klamm.cli.options import pairs_of
 from klamm.cli.saying import FAILED, failed, print_json, say, table
-from klamm.pipeline import checking
+from klamm.pipeline import Pipeline, checking
 from klamm.pipeline.loading import loaded
 from klamm.pipeline.planning import planned
+from klamm.pipeline.problems import listed
 from klamm.pipeline.running import SETTINGS
 from klamm.pipeline.spark import session
 from klamm.pipeline.trying import Tried, tried
 
 WIDEST = 48
 MOST_ROWS = 20
+STARTING = "starting Spark ..."
 
 
 def check(options: argparse.Namespace) -> int:
     file = loaded(options.file)
+    say(STARTING)
     with session(file, options.master, _settings(options), _log(options)) as spark:
         plan = planned(spark, file.pipeline)
     if options.json:
@@ -32,6 +35,7 @@ def check(options: argparse.Namespace) -> int:
 
 def test(options: argparse.Namespace) -> int:
     file = loaded(options.file)
+    say(STARTING)
     with session(file, options.master, _settings(options), _log(options)) as spark:
         planned(spark, file.pipeline)
         results = tried(file.pipeline, spark)
@@ -42,7 +46,17 @@ def test(options: argparse.Namespace) -> int:
     wrong = [result for result in results if result.complaint]
     for result in wrong:
         failed("pipeline test", f"{result.label}: {result.complaint}")
+    if not wrong:
+        say(verdict(file.pipeline))
     return FAILED if wrong else 0
+
+
+def verdict(pipeline: Pipeline) -> str:
+    """Of a test without complaints."""
+    silent = [output.label for output in pipeline.outputs if output.expect is None]
+    if len(silent) == len(pipeline.outputs):
+        return "nothing was expected, so nothing was compared: Table(…, expect=[…]) says what should come out"
+    return "as expected" + (f"; nothing was expected of {listed(silent)}" if silent else "")
 
 
 def example(options: argparse.Namespace) -> int:

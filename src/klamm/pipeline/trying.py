@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline import parsing
 from klamm.pipeline.causes import paragraph
-from klamm.pipeline.declaration import Output, Pipeline, Source
+from klamm.pipeline.declaration import UPDATE, Output, Pipeline, Source, Table
 from klamm.pipeline.planning import HEADERS, RECORD
 from klamm.pipeline.problems import BadPipeline, PipelineError, meant
 
@@ -64,10 +64,23 @@ def tried(pipeline: Pipeline, spark: "SparkSession") -> list[Tried]:
             if "dropDuplicatesWithinWatermark" not in str(problem):
                 raise BadPipeline(f"{output.label}, {pipeline.flow.where(name)}: {paragraph(problem)}") from problem
             frame, rows = _as_stream(pipeline, spark, name)
+        rows = kept(output, rows)
         results.append(Tried(output.label, frame.columns, rows, complaint(output, rows)))
     for name, frame in quarantined.items():
         results.append(Tried(f"table {name}", frame.columns, _collected(frame), ""))
     return results
+
+
+def kept(output: Output, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a table with a key would hold of them: one row a key."""
+    if not isinstance(output, Table) or not output.key:
+        return list(rows)
+    by_key: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        place = tuple(repr(row[name]) for name in output.key)
+        if output.on_match == UPDATE or place not in by_key:
+            by_key[place] = row
+    return list(by_key.values())
 
 
 def complaint(output: Output, rows: Sequence[Mapping[str, Any]]) -> str:
@@ -83,7 +96,10 @@ def complaint(output: Output, rows: Sequence[Mapping[str, Any]]) -> str:
         if found is None:
             return f"there is no row {shown(expected)}"
         left.remove(found)
-    return f"there is a row that nobody expects: {shown(left[0])}" if left else ""
+    if not left:
+        return ""
+    known = any(all(_is_same(left[0][name], value) for name, value in each.items()) for each in output.expect)
+    return f"there is a row {'more often than' if known else 'that is not'} expected: {shown(left[0])}"
 
 
 def shown(row: Mapping[str, Any]) -> str:

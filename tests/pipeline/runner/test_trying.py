@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from klamm.pipeline import Table
-from klamm.pipeline.trying import complaint
+from klamm.pipeline.trying import complaint, kept
 
 
 def rows(orders: Any) -> Any:
@@ -32,7 +32,7 @@ def test_as_expected_in_any_order_by_the_columns_named() -> None:
 
 
 def test_not_as_expected() -> None:
-    assert said({"id": "a"}) == "there is a row that nobody expects: " + ", ".join(
+    assert said({"id": "a"}) == "there is a row that is not expected: " + ", ".join(
         f"{n}={v}" for n, v in ROWS[1].items()
     )
     assert said({"id": "c"}, {"id": "a"}) == "there is no row id=c"
@@ -40,3 +40,17 @@ def test_not_as_expected() -> None:
     assert said({"id": "a"}, {"id": "a"}) == "there is no row id=a"
     assert "Did you mean `total`?" in said({"totl": 3.6})
     assert complaint(Table("orders", rows, expect=[{"id": "a"}]), []) == "there is no row id=a"
+
+
+def test_a_row_that_is_there_twice_is_not_called_unexpected() -> None:
+    twice = [{"id": "a"}, {"id": "a"}]
+    assert (
+        complaint(Table("orders", rows, expect=[{"id": "a"}]), twice) == "there is a row more often than expected: id=a"
+    )
+
+
+def test_a_table_with_a_key_holds_one_row_a_key() -> None:
+    made = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "a", "n": 3}]
+    assert kept(Table("orders", rows, key="id"), made) == made[:2]
+    assert kept(Table("orders", rows, key="id", on_match="update"), made) == [made[2], made[1]]
+    assert kept(Table("orders", rows), made) == made

@@ -73,11 +73,13 @@ def from_json(read: Mapping[str, Any]) -> Position:
 
 
 def said_in(report: Mapping[str, Any]) -> list[str]:
-    """What the sources of a query say in one of Spark's progress reports: the same texts until there are newer ones."""
+    """What the sources of a query say in one of Spark's progress reports: the same texts until there are newer ones.
+    A report has positions as text, its JSON has them taken apart."""
     found: list[str] = []
     for source in report.get("sources", ()):
         try:
-            latest = json.loads(source.get("latestOffset") or "{}")
+            latest = source.get("latestOffset") or "{}"
+            latest = json.loads(latest) if isinstance(latest, str) else latest
             found += latest.get(MEMBER, {}).get("said", ())
         except (AttributeError, TypeError, ValueError):
             # Somebody else's source.

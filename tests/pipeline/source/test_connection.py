@@ -19,7 +19,7 @@ from klamm.wire.apis import API_BY_KEY, API_VERSIONS, FETCH, METADATA, OFFSET_CO
 from klamm.wire.frames import encoded_response
 from klamm.wire.headers import read_request_header
 from klamm.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from klamm.wire.messages.metadata import MetadataRequest, MetadataResponse
+from klamm.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
 
 OLD = [
     ApiVersion(api_key=FETCH, min_version=0, max_version=11),
@@ -82,6 +82,25 @@ def test_somebody_who_is_no_broker() -> None:
 def test_nobody_there() -> None:
     with pytest.raises(NoAnswer, match=r"127\.0\.0\.1:1: Connection refused"):
         Connection(Address("127.0.0.1", 1), 10)
+
+
+def test_a_large_answer_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers keep their connections, and one answer may be of a gigabyte."""
+    monkeypatch.setattr("klamm.pipeline.kafka.connection.KEPT_BUFFER_BYTES", 100_000)
+
+    def talkative(frame: bytes) -> bytes:
+        header, _ = read_request_header(frame)
+        if header.api_key == API_VERSIONS:
+            return old_broker(frame)
+        response = MetadataResponse(brokers=[MetadataResponseBroker(host="x" * 30_000)] * 30)
+        return b"".join(encoded_response(API_BY_KEY[METADATA], 5, header.correlation_id, response))
+
+    with listening(talkative) as address:
+        connection = Connection(address, 10)
+        for _ in range(2):
+            assert len(connection.ask(METADATA, MetadataRequest(topics=None)).brokers) == 30
+        assert len(connection._buffer) <= 100_000
+        connection.close()
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 9)), max_size=6), st.integers(0, 80))

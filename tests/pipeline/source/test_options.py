@@ -1,6 +1,7 @@
 """Options mean what they mean to Spark's Kafka connector, and every mistake says what to do."""
 
 import pytest
+from confluent_kafka import Consumer
 
 from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.connection import Address
@@ -87,6 +88,9 @@ def test_where_to_begin_prefers_times() -> None:
         ({"kafka.bootstrap.servers": "one:port"}, "is not host:port"),
         ({"kafka.isolation.level": "none"}, "read_committed"),
         ({"klamm.reader": "raw", "kafka.security.protocol": "SSL"}, "neither TLS nor SASL"),
+        ({"klamm.reader": "librdkafka", "kafka.sasl.jaas.config": "x"}, "kafka.sasl.jaas.config names no login module"),
+        ({"kafka.security.protocol": "SSL", "kafka.ssl.truststore.location": "/t.jks"}, "kafka.ssl.ca.location"),
+        ({"kafka.fetch.min.bytes": "few"}, "whole number"),
         ({"maxOffsetPerTrigger": "5"}, "Did you mean 'maxOffsetsPerTrigger'"),
         ({"startingOffset": "earliest"}, "Did you mean 'startingOffsets'"),
         ({"group.id": "g"}, "Did you mean 'kafka.group.id'"),
@@ -142,6 +146,26 @@ def test_security_goes_through_librdkafka(caplog: pytest.LogCaptureFixture) -> N
     options = stream_options({**LEAST, "kafka.security.protocol": "SASL_SSL", "kafka.sasl.username": "me"})
     assert options.reader == "librdkafka" and "slower" in caplog.text
     assert dict(options.cluster.for_librdkafka) == {"security.protocol": "SASL_SSL", "sasl.username": "me"}
+
+
+def test_a_jaas_line_is_understood_when_reading_too() -> None:
+    line = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="me" password="secret";'
+    secured = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": line}
+    found = dict(stream_options({**LEAST, **secured}).cluster.for_librdkafka)
+    assert found == {"security.protocol": "SASL_SSL", "sasl.username": "me", "sasl.password": "secret"}
+    # Who reads without security may have anything lying about.
+    assert stream_options({**LEAST, "kafka.sasl.jaas.config": "x"}).reader == "raw"
+
+
+def test_how_much_is_fetched_at_once() -> None:
+    given = {"kafka.fetch.min.bytes": "1000", "kafka.fetch.max.wait.ms": "70", "kafka.fetch.max.bytes": "9000000"}
+    cluster = stream_options({**LEAST, **given}).cluster
+    assert (cluster.fetch_least_bytes, cluster.fetch_wait_ms, cluster.fetch_bytes) == (1000, 70, 9_000_000)
+    given["kafka.max.partition.fetch.bytes"] = "500000"
+    assert stream_options({**LEAST, **given}).cluster.fetch_bytes == 500_000
+    through = stream_options({**LEAST, **given, "klamm.reader": "librdkafka"}).cluster.for_librdkafka
+    Consumer({**dict(through), "group.id": "g"})  # it knows all of them
+    assert dict(through)["fetch.wait.max.ms"] == "70"
 
 
 def _assigning(text: str) -> SourceOptions:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from klamm.ids import TopicPartition
-from klamm.pipeline.source.position import Position, as_json, check_cluster, from_json
+from klamm.pipeline.source.position import Position, as_json, check_cluster, from_json, said_in
 from klamm.pipeline.source.problems import WrongCheckpoint
 
 POSITION = Position("home", {"b": "B", "a": "A"}, {TopicPartition("b", 10): 3, TopicPartition("b", 2): 1})
@@ -47,3 +47,11 @@ def test_a_checkpoint_of_another_cluster_is_refused() -> None:
     check_cluster(POSITION, "home")
     with pytest.raises(WrongCheckpoint, match=r"written for home, and kafka.bootstrap.servers leads to away"):
         check_cluster(POSITION, "away")
+
+
+def test_reports_of_other_sources_say_nothing() -> None:
+    said = {"t": {"0": 1}, "_klamm": {"format": 1, "said": ["lost"]}}
+    others = [None, "{}", "5", "not JSON", '{"_klamm": 3}', {"t": {"0": 1}}]
+    for ours in (said, json.dumps(said)):
+        report = {"sources": [{}, *({"latestOffset": other} for other in others), {"latestOffset": ours}]}
+        assert said_in(report) == ["lost"] and said_in({}) == []

@@ -11,10 +11,12 @@ from klamm.pipeline.kafka.cluster import ClusterSeen, TopicSeen
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
 from klamm.pipeline.kafka.problems import ClusterProblem
 from klamm.pipeline.source.options import stream_options
+from klamm.pipeline.source.position import Position
 from klamm.pipeline.source.problems import WrongOption
 from klamm.pipeline.source.standing import Asking
 
 KEY = TopicPartition("orders", 0)
+ID = "AQEBAQEBAQEBAQEBAQEBAQ"
 
 
 @dataclass
@@ -54,7 +56,7 @@ def test_a_new_topic_takes_a_moment_to_be_known() -> None:
     pauses: list[float] = []
     now = asking(Changing([[], [], ["orders"]]), pauses).standing()
     assert (now.cluster, now.earliest, now.latest, pauses) == ("home", {KEY: 2}, {KEY: 10}, [1.0, 1.0])
-    assert now.topics == {"orders": "AQEBAQEBAQEBAQEBAQEBAQ"}
+    assert now.topics == {"orders": ID}
 
 
 def test_a_topic_that_never_comes() -> None:
@@ -63,11 +65,37 @@ def test_a_topic_that_never_comes() -> None:
     assert asking(Changing([[]])).standing(may_be_missing=True).latest == {}
 
 
+def at(offset: int, topic_id: str = ID, is_initial: bool = False) -> Position:
+    return Position("home", {"orders": topic_id}, {KEY: offset}, is_initial)
+
+
 def test_a_log_that_seems_to_shrink_is_asked_again() -> None:
     pauses: list[float] = []
-    assert asking(Changing([["orders"]], [5, 10]), pauses).standing_after({KEY: 8}, False).latest == {KEY: 10}
-    assert asking(Changing([["orders"]], [5]), pauses).standing_after({KEY: 8}, False).latest == {KEY: 5}
+    assert asking(Changing([["orders"]], [5, 10]), pauses).standing_after(at(8)).latest == {KEY: 10}
+    assert asking(Changing([["orders"]], [5]), pauses).standing_after(at(8)).latest == {KEY: 5}
     assert pauses == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("options", [{"subscribe": "orders"}, {"subscribePattern": "ord.*"}])
+def test_a_topic_that_one_answer_lacks_is_not_lost(options: dict[str, str]) -> None:
+    """With failOnDataLoss=false the stream would forget where it stands in it, and read it all again."""
+    pauses: list[float] = []
+    now = asking(Changing([["orders"], [], ["orders"]]), pauses, **options)
+    assert now.standing_after(at(8)).latest == now.standing_after(at(8)).latest == {KEY: 10}
+    assert pauses == [1.0]
+    assert asking(Changing([[]]), pauses).standing_after(at(8)).latest == {}
+
+
+def test_what_the_position_does_not_know_is_not_waited_for() -> None:
+    pauses: list[float] = []
+    assert asking(Changing([[]]), pauses).standing_after(Position("home", {}, {})).latest == {}
+    assert not pauses
+
+
+def test_a_topic_that_seems_to_be_another_is_asked_again() -> None:
+    pauses: list[float] = []
+    asking(Changing([["orders"]]), pauses).standing_after(at(8, "another"))
+    assert pauses == [1.0, 1.0]
 
 
 def test_a_pattern_is_found_anywhere_in_a_name_but_not_in_internal_ones() -> None:

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from klamm.pipeline.kafka.problems import ClusterProblem, NoAnswer
 from klamm.pipeline.source.batch import KlammBatchReader
+from klamm.pipeline.source.position import said_in
 from klamm.pipeline.source.problems import DataLost, WrongCheckpoint, WrongOption
 from klamm.pipeline.source.stream import KlammStreamReader
 from tests.pipeline.source.topics import Topics
@@ -73,6 +74,9 @@ def test_each_record_once_whoever_reads(topics: Topics, query: Callable[..., Que
     assert [len(rows) for rows in triggers] == [240, 240, 120, 0]
     assert [slow.trigger() for _ in range(4)] == triggers
     assert raw.at == slow.at
+    assert "said" not in raw.reader.reportLatestOffset()["_klamm"]  # type: ignore[index]
+    (said,) = slow.reader.reportLatestOffset()["_klamm"]["said"]  # type: ignore[index]
+    assert "librdkafka" in said
 
 
 def test_the_first_batch_is_read_again_from_where_it_began(topics: Topics, query: Callable[..., Query]) -> None:
@@ -88,6 +92,37 @@ def test_the_first_batch_is_read_again_from_where_it_began(topics: Topics, query
     goes_on = query(checkpoint=end, subscribe="first", startingOffsets="latest")
     assert goes_on.trigger() == [("first", 0, 2, b"after")]
     assert goes_on.trigger() == []
+
+
+def test_the_first_batch_of_a_topic_that_was_created_again_is_lost(
+    topics: Topics, query: Callable[..., Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver dies in the first batch, and before it is there again the topic is another."""
+    topics.create("renewed")
+    topics.write("renewed", 0, [b"old"] * 3)
+    dies = query(subscribe="renewed")
+    end = _through_json(dies.reader.latestOffset(dies.at, ReadAllAvailable()))
+    topics.delete("renewed")
+    topics.create("renewed")
+    topics.write("renewed", 0, [b"new"] * 5)
+    again = query(subscribe="renewed")
+    with pytest.raises(DataLost, match="created again"):
+        again.rows(again.at, end)
+    loose = query(subscribe="renewed", failOnDataLoss="false")
+    assert loose.rows(loose.at, end) == [] and "created again" in caplog.text
+
+
+def test_a_topic_is_created_again_before_the_first_batch(
+    topics: Topics, query: Callable[..., Query], caplog: pytest.LogCaptureFixture
+) -> None:
+    topics.create("soon")
+    topics.write("soon", 0, [b"old"] * 3)
+    loose = query(subscribe="soon", startingOffsets="latest", failOnDataLoss="false")
+    topics.delete("soon")
+    topics.create("soon")
+    topics.write("soon", 0, [b"new"] * 5)
+    assert [row[2] for row in loose.trigger()] == [0, 1, 2, 3, 4]
+    assert "created again" in caplog.text
 
 
 def test_available_now_stops_at_what_was_there(topics: Topics, query: Callable[..., Query]) -> None:
@@ -133,7 +168,10 @@ def test_progress_is_shown_to_others(topics: Topics, query: Callable[..., Query]
 def test_progress_that_cannot_be_shown_is_no_loss(
     topics: Topics, query: Callable[..., Query], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    attempts = []
+
     def refuse(*_: object) -> None:
+        attempts.append(1)
         raise NoAnswer("nobody there")
 
     monkeypatch.setattr("klamm.pipeline.kafka.committing.GroupProgress.write_down", refuse)
@@ -143,6 +181,8 @@ def test_progress_that_cannot_be_shown_is_no_loss(
     assert len(one.trigger()) == 1
     one.reader.commit(one.at)
     assert "could not be written down" in caplog.text
+    one.trigger()
+    assert len(attempts) == 1, "it is not tried with every trigger: it takes seconds"
 
 
 def test_a_checkpoint_of_somebody_else(topics: Topics, query: Callable[..., Query]) -> None:
@@ -169,6 +209,9 @@ def test_retention_takes_records(topics: Topics, query: Callable[..., Query], ca
         strict.trigger()
     assert [row[2] for row in loose.trigger()] == [4, 5, 6, 7, 8, 9]
     assert "retention-0 offsets 0 to 3" in caplog.text
+    # A pipeline's log is a file: what is lost stands in Spark's progress reports as well.
+    (said,) = said_in({"sources": [{"latestOffset": json.dumps(loose.reader.reportLatestOffset())}]})
+    assert "UTC: Records were lost: retention-0 offsets 0 to 3" in said
 
 
 def test_a_topic_goes_and_comes_back(
@@ -205,8 +248,8 @@ def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_settings_that_only_java_knows(topics: Topics, query: Callable[..., Query]) -> None:
-    with pytest.raises(ClusterProblem, match=r"JAAS.*kafka\.sasl\.username"):
-        query(subscribe="x", **{"klamm.reader": "librdkafka", "kafka.sasl.jaas.config": "x"})
+    with pytest.raises(ClusterProblem, match=r"ssl\.protocol.*leave out those that only Java knows"):
+        query(subscribe="x", **{"klamm.reader": "librdkafka", "kafka.ssl.protocol": "TLSv1.3"})
 
 
 def test_a_start_behind_the_end(topics: Topics, query: Callable[..., Query]) -> None:

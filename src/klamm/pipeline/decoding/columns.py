@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from klamm.errors import ErrorCode
+from klamm.pipeline.decoding.arrays import numbers_column
 from klamm.pipeline.decoding.varints import LONG_BYTES, Bytes, Flags, Numbers, numbers_at, signed
 from klamm.records.invalid import InvalidBatch
 
@@ -108,9 +109,9 @@ def keys_and_values(buffer: memoryview, fields: Fields) -> tuple[pa.Array, pa.Ar
 def timestamp_column(timestamps_ms: Numbers, type_: pa.DataType) -> pa.Array:
     """Microseconds, as Spark has them. What does not fit (the year 294,247 and later) is null."""
     if not timestamps_ms.size or (timestamps_ms.max() <= _LARGEST_MS and timestamps_ms.min() >= -_LARGEST_MS):
-        return pa.Array.from_buffers(type_, len(timestamps_ms), [None, pa.py_buffer(timestamps_ms * 1000)])
+        return numbers_column(timestamps_ms * 1000, type_)
     too_far = (timestamps_ms > _LARGEST_MS) | (timestamps_ms < -_LARGEST_MS)
-    return pa.array(np.where(too_far, 0, timestamps_ms) * 1000, type=pa.int64(), mask=too_far).cast(type_)
+    return numbers_column(np.where(too_far, 0, timestamps_ms) * 1000, type_, too_far)
 
 
 def _sizes(lengths: Numbers) -> Numbers:
@@ -130,10 +131,10 @@ def _timestamps(base: Numbers, deltas: Numbers, append_times: Numbers) -> Number
 
 def _taken(parts: pa.Array, wanted: NDArray[np.int32], is_null: Flags) -> pa.Array:
     if not is_null.any():
-        return parts.take(pa.array(wanted))
+        return parts.take(numbers_column(wanted, pa.int32()))
     if is_null.all():
         return pa.nulls(len(wanted), pa.binary())
-    return parts.take(pa.array(wanted, mask=is_null))
+    return parts.take(numbers_column(wanted, pa.int32(), is_null))
 
 
 def _invalid(message: str) -> InvalidBatch:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from klamm.pipeline.decoding.arrays import numbers_column, repeated_text
 from klamm.pipeline.decoding.columns import Fields, fields_at, keys_and_values, timestamp_column
 from klamm.pipeline.decoding.gathering import Gathered, gathered
 from klamm.pipeline.decoding.headers import headers_column
@@ -50,9 +51,9 @@ class Decoder:
         self._name = f"{topic}-{partition}"
         self._schema = arrow_schema(include_headers)
         self._include_headers = include_headers
-        self._topics = pa.repeat(pa.scalar(topic, pa.string()), MOST_ROWS)
-        self._partitions = pa.repeat(pa.scalar(partition, pa.int32()), MOST_ROWS)
-        self._create_time = pa.repeat(pa.scalar(0, pa.int32()), MOST_ROWS)
+        self._topics = repeated_text(topic, MOST_ROWS)
+        self._partitions = numbers_column(np.full(MOST_ROWS, partition, dtype=np.int32), pa.int32())
+        self._create_time = numbers_column(np.zeros(MOST_ROWS, dtype=np.int32), pa.int32())
 
     def decode(
         self, records: memoryview, start: int, end: int, aborted: Sequence[tuple[int, int]] = ()
@@ -89,13 +90,18 @@ class Decoder:
             *keys_and_values(view, fields),
             self._topics[:rows],
             self._partitions[:rows],
-            pa.array(fields.offsets),
+            numbers_column(fields.offsets, pa.int64()),
             timestamp_column(fields.timestamps, TIMESTAMP),
-            pa.array(fields.append_times.astype(np.int32)) if fields.append_times.any() else self._create_time[:rows],
+            self._timestamp_types(fields),
         ]
         if self._include_headers:
             columns.append(headers_column(buffer, view, fields))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def _timestamp_types(self, fields: Fields) -> pa.Array:
+        if not fields.append_times.any():
+            return self._create_time[: len(fields.offsets)]
+        return numbers_column(fields.append_times.astype(np.int32), pa.int32())
 
 
 def _shared(response: Bytes, heads: list[int]) -> Numbers:

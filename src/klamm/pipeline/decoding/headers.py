@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from klamm.errors import ErrorCode
+from klamm.pipeline.decoding.arrays import flags_column, numbers_column
 from klamm.pipeline.decoding.columns import Fields
 from klamm.pipeline.decoding.schema import HEADERS
 from klamm.pipeline.decoding.varints import Bytes, Numbers, numbers_at
@@ -31,7 +32,9 @@ def headers_column(buffer: Bytes, view: memoryview, fields: Fields) -> pa.Array:
     parts = _parts(buffer, fields, edges[:-1].astype(np.int64), total)
     names, contents = _names_and_contents(view, parts, int(fields.header_starts[0]), int(fields.ends[-1]))
     pairs = pa.StructArray.from_arrays([names, contents], fields=list(HEADERS.value_type))
-    return pa.ListArray.from_arrays(pa.array(edges), pairs, type=HEADERS, mask=pa.array(counts == 0))
+    return pa.ListArray.from_arrays(
+        numbers_column(edges, pa.int32()), pairs, type=HEADERS, mask=flags_column(counts == 0)
+    )
 
 
 class _Parts:
@@ -80,8 +83,8 @@ def _names_and_contents(view: memoryview, parts: _Parts, first: int, behind: int
     edges[-1] = behind - first
     cut = pa.Array.from_buffers(pa.binary(), 4 * total, [None, pa.py_buffer(edges), pa.py_buffer(view[first:behind])])
     wanted = np.arange(0, 4 * total, 4, dtype=np.int32)
-    contents = cut.take(pa.array(wanted + np.int32(2), mask=parts.content_is_null))
-    return _as_text(cut.take(pa.array(wanted))), contents
+    contents = cut.take(numbers_column(wanted + np.int32(2), pa.int32(), parts.content_is_null))
+    return _as_text(cut.take(numbers_column(wanted, pa.int32()))), contents
 
 
 def _as_text(names: pa.Array) -> pa.Array:

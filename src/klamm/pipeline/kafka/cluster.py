@@ -4,6 +4,7 @@ Whoever does not answer costs a look around: the connection is closed, the metad
 known, bootstrap servers and brokers alike, and the question is put again, until it is answered or patience is over.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Cluster:
         self.settings = settings
         self.seen: ClusterSeen | None = None
         self._connections: dict[Address, Connection] = {}
+        self._no_later_than = math.inf
 
     def close(self) -> None:
         for connection in self._connections.values():
@@ -72,9 +74,20 @@ class Cluster:
         return self.seen
 
     def patiently(self, action: Callable[[], T], what: str, patience_seconds: float | None = None) -> T:
-        """`action` until it is not answered with a problem that may pass."""
+        """`action` until it is not answered with a problem that may pass. Where `patience_seconds` is given no answer
+        is waited for any longer either."""
+        patience = self.patience_seconds if patience_seconds is None else patience_seconds
+        deadline = time.monotonic() + patience
+        if patience_seconds is None:
+            return self._until(deadline, action, what, patience)
+        self._no_later_than = deadline
+        try:
+            return self._until(deadline, action, what, patience)
+        finally:
+            self._no_later_than = math.inf
+
+    def _until(self, deadline: float, action: Callable[[], T], what: str, patience_seconds: float) -> T:
         pause, problem = FIRST_PAUSE_SECONDS, ""
-        deadline = time.monotonic() + (self.patience_seconds if patience_seconds is None else patience_seconds)
         while True:
             try:
                 return action()
@@ -85,7 +98,7 @@ class Cluster:
                     raise
                 problem = str(error)
             if time.monotonic() + pause > deadline:
-                raise NoAnswer(self._gave_up(what, problem))
+                raise NoAnswer(self._gave_up(what, problem, patience_seconds))
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
@@ -97,8 +110,9 @@ class Cluster:
         found = self._connections.get(address)
         if found is None:
             settings = self.settings
-            found = Connection(address, settings.request_timeout_seconds, settings.client_id)
+            found = Connection(address, settings.request_timeout_seconds, settings.client_id, self._no_later_than)
             self._connections[address] = found
+        found.no_later_than = self._no_later_than
         return found
 
     def broker(self, broker_id: int) -> Connection:
@@ -117,7 +131,7 @@ class Cluster:
         """A connection to some broker: one that is open, or the first that takes one."""
         for connection in self._connections.values():
             if not connection.has_unanswered:
-                return connection
+                return self.connection(connection.address)
         problems = []
         for address in self._known_addresses():
             try:
@@ -130,7 +144,7 @@ class Cluster:
         brokers = () if self.seen is None else self.seen.brokers.values()
         return list(dict.fromkeys((*brokers, *self.settings.bootstrap)))
 
-    def _gave_up(self, what: str, problem: str) -> str:
+    def _gave_up(self, what: str, problem: str, patience_seconds: float) -> str:
         if self.seen is None:
             servers = ",".join(map(str, self.settings.bootstrap))
             return (
@@ -139,7 +153,7 @@ class Cluster:
             )
         return (
             f"The cluster stopped answering ({what}: {problem}); this was tried again for "
-            f"{self.settings.patience_seconds:.0f} s. Check its brokers; the query can be restarted and goes on where "
+            f"{patience_seconds:.0f} s. Check its brokers; the query can be restarted and goes on where "
             "it was. kafkaConsumer.pollTimeoutMs sets how long to wait."
         )
 

@@ -1,11 +1,13 @@
 """One connection to one broker: requests go out, answers come back in the same order, and somebody waits for them.
 
-The versions are agreed on with ApiVersions, so that the other side may be Klamm, Apache Kafka or anybody else: for
-each API the newest version that both know. A request may be sent before the answer to the one before is taken; that is
-how the next records travel while the last ones are decoded. Answers are received into one buffer, which stays, and are
-decoded where they lie: records in them are to be used before the next answer is received.
+The versions are agreed on with ApiVersions, so that the other side may be Klamm, Apache Kafka or anybody else: for each
+API the newest version that both know. A request may be sent before the answer to the one before is taken; that is how
+the next records travel while the last ones are decoded. Answers are received into one buffer, which stays unless an
+answer is unusually large, and are decoded where they lie: records in them are to be used before the next answer is
+received.
 """
 
+import math
 import socket
 import time
 from collections import deque
@@ -26,6 +28,9 @@ ELEMENTS = 4_000_000
 MOST_BYTES = 1 << 30
 """An answer that claims to be larger comes from somebody who does not speak this protocol."""
 FIRST_BUFFER_BYTES = 1 << 16
+KEPT_BUFFER_BYTES = 16 << 20
+"""A fetch of the usual size. What is larger is given back with its answer, since connections stay."""
+LEAST_WAIT_SECONDS = 0.01
 CLIENT_ID = "klamm-spark"
 
 _size = Struct(">i")
@@ -48,8 +53,12 @@ class _Sent(NamedTuple):
 class Connection:
     """`connection.ask(METADATA, MetadataRequest(topics=None))`; or `send` now and `receive` later."""
 
-    def __init__(self, address: Address, timeout_seconds: float, client_id: str = CLIENT_ID) -> None:
+    def __init__(
+        self, address: Address, timeout_seconds: float, client_id: str = CLIENT_ID, no_later_than: float = math.inf
+    ) -> None:
         self.address = address
+        self.no_later_than = no_later_than
+        """On the clock of time.monotonic: whoever asks now wants an answer by then, whatever the timeout is."""
         self._timeout_seconds = timeout_seconds
         self._client_id = client_id
         self._count = 0
@@ -57,7 +66,7 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         self._buffer = memoryview(bytearray(FIRST_BUFFER_BYTES))
         try:
-            self._socket = socket.create_connection(address, timeout_seconds)
+            self._socket = socket.create_connection(address, self._deadline() - time.monotonic())
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise NoAnswer(f"{address}: {error.strerror or error}") from error
@@ -96,7 +105,7 @@ class Connection:
         self._count += 1
         pieces = encoded_request(api, version, self._count, self._client_id, request)
         try:
-            self._socket.settimeout(self._timeout_seconds)
+            self._socket.settimeout(self._deadline() - time.monotonic())
             self._socket.sendall(b"".join(pieces))
         except OSError as error:
             raise NoAnswer(f"{self.address}: {api.name}: {error.strerror or error}") from error
@@ -115,16 +124,21 @@ class Connection:
             raise NoAnswer(f"{self.address}: {sent.api.name}: {getattr(error, 'strerror', None) or error}") from error
 
     def _frame(self) -> memoryview:
-        deadline = time.monotonic() + self._timeout_seconds
+        deadline = self._deadline()
         (size,) = _size.unpack(self._exactly(4, deadline))
         if not 4 <= size <= MOST_BYTES:
             raise Malformed(f"an answer of {size} bytes")
         return self._exactly(size, deadline)
 
+    def _deadline(self) -> float:
+        now = time.monotonic()
+        return max(min(now + self._timeout_seconds, self.no_later_than), now + LEAST_WAIT_SECONDS)
+
     def _exactly(self, count: int, deadline: float) -> memoryview:
-        if count > len(self._buffer):
-            self._buffer = memoryview(bytearray(count))
-        view = self._buffer[:count]
+        buffer = self._buffer if count <= len(self._buffer) else memoryview(bytearray(count))
+        if count <= KEPT_BUFFER_BYTES:
+            self._buffer = buffer
+        view = buffer[:count]
         received = 0
         while received < count:
             left = deadline - time.monotonic()

@@ -2,8 +2,8 @@
 
 The next fetch is asked for before the last answer is handed out, so records travel while others are decoded. The first
 fetch is small and teaches how many bytes an offset has; the following ones ask for what is left of the range, up to
-`fetch_bytes`. The position only moves over answers that were handed out: whatever fails in between, the same offset is
-asked for again, from whoever leads by then.
+`fetch_bytes`, or for more where a batch is larger than that. The position only moves over answers that were handed out:
+whatever fails in between, the same offset is asked for again, from whoever leads by then.
 """
 
 import time
@@ -12,10 +12,11 @@ from struct import Struct
 from typing import NamedTuple
 
 from klamm.errors import RETRIABLE, ErrorCode, error_code
-from klamm.ids import NO_BROKER, ZERO_UUID
+from klamm.ids import NO_BROKER, ZERO_UUID, TopicPartition
 from klamm.pipeline.kafka.cluster import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, Cluster, refused
 from klamm.pipeline.kafka.connection import Connection
-from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer, OutOfRange, TopicGone
+from klamm.pipeline.kafka.offsets import EARLIEST_LOCAL, GONE_SECONDS, listed
+from klamm.pipeline.kafka.problems import EndNotReached, NoAnswer, OutOfRange, Refused, TopicGone, no_records
 from klamm.pipeline.kafka.ranges import Range
 from klamm.wire.apis import FETCH
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -23,8 +24,7 @@ from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 LAST_VERSION_WITH_NAMES = 12
 FIRST_FETCH_BYTES = 1 << 20
 SPARE_BYTES = 64 << 10
-GONE_SECONDS = 5.0
-"""So long all brokers have to say that a topic is gone: one of them may simply not have heard of it yet."""
+MOST_FETCH_BYTES = 1 << 29
 
 _unpack_batch = Struct(">qi11xi").unpack_from
 _BATCH_BYTES, _OVERHEAD_BYTES = 27, 12
@@ -62,6 +62,8 @@ class Fetcher:
         self._rack = cluster.settings.rack
         self._connection: Connection | None = None
         self._bytes_an_offset: float | None = None
+        self._least_bytes = 0
+        self._has_ended = False
         self._last_progress = time.monotonic()
         self._gone_since: float | None = None
         self._pause = FIRST_PAUSE_SECONDS
@@ -69,7 +71,7 @@ class Fetcher:
     def __iter__(self) -> Iterator[Fetched]:
         position = self._piece.start
         try:
-            while position < self._piece.end:
+            while position < self._piece.end and not self._has_ended:
                 fetched = self._fetched(position)
                 if fetched is None:
                     continue
@@ -102,6 +104,10 @@ class Fetcher:
             return None
         if code != ErrorCode.NONE:
             raise refused(code, f"fetching {self._piece}")
+        if data.preferred_read_replica >= 0 and self.replica != NO_BROKER:
+            # Only a leader knows who is near. Two replicas that send us to each other would do so for ever.
+            self._try_again(f"broker {self.replica} does not lead, and sends to broker {data.preferred_read_replica}")
+            return None
         if data.preferred_read_replica >= 0:
             self.replica = data.preferred_read_replica
             return None
@@ -111,7 +117,7 @@ class Fetcher:
         records = memoryview(data.records or b"")
         following = next_position(records)
         if following is None or following <= position:
-            self._wait_for_records(data, position)
+            self._note_nothing(data, position)
             return None
         self._bytes_an_offset = len(records) / (following - position)
         self._pause, self._gone_since = FIRST_PAUSE_SECONDS, None
@@ -151,10 +157,10 @@ class Fetcher:
         )
 
     def _bytes_wanted(self, position: int) -> int:
-        most = self._cluster.settings.fetch_bytes
-        if self._bytes_an_offset is None:
-            return min(most, FIRST_FETCH_BYTES)
-        return min(most, int((self._piece.end - position) * self._bytes_an_offset * 1.05) + SPARE_BYTES)
+        wanted = FIRST_FETCH_BYTES
+        if self._bytes_an_offset is not None:
+            wanted = int((self._piece.end - position) * self._bytes_an_offset * 1.05) + SPARE_BYTES
+        return max(self._least_bytes, min(self._cluster.settings.fetch_bytes, wanted))
 
     def _leader(self) -> int:
         assert self._cluster.seen is not None
@@ -164,10 +170,34 @@ class Fetcher:
             raise NoAnswer(f"{self._piece.topic}-{self._piece.partition} has no leader")
         return leader
 
-    def _wait_for_records(self, data: PartitionData, position: int) -> None:
-        """Nothing there, although the range goes on: a new leader may not know yet what is committed."""
-        if time.monotonic() - self._last_progress > self._cluster.settings.patience_seconds:
+    def _note_nothing(self, data: PartitionData, position: int) -> None:
+        """No whole batch, although the range goes on: torn, compacted away up to the log's end, or not yet there."""
+        end = data.last_stable_offset if self._cluster.settings.read_committed else data.high_watermark
+        if data.records:
+            self._least_bytes = min(2 * self._bytes_wanted(position), MOST_FETCH_BYTES)
+        elif end >= self._piece.end and self._is_local(position):
+            self._has_ended = True
+            return
+        waited = time.monotonic() - self._last_progress
+        if waited > self._cluster.settings.patience_seconds:
+            if data.records or end >= self._piece.end:
+                raise no_records(str(self._piece), waited, "no whole batch came")
             raise EndNotReached(self._piece.topic, self._piece.partition, position, self._piece.end)
+        # A new leader may not know yet what is committed.
+        self._sleep()
+
+    def _is_local(self, position: int) -> bool:
+        """Of what lies in remote storage (KIP-405) a broker that has no time to get it says nothing, and no error."""
+        key = TopicPartition(self._piece.topic, self._piece.partition)
+        try:
+            return listed(self._cluster, {key: EARLIEST_LOCAL}).get(key, position + 1) <= position
+        except Refused as refusal:
+            # Older brokers have no remote storage, and no word for it.
+            return refusal.code == ErrorCode.UNSUPPORTED_VERSION
+
+    def _sleep(self) -> None:
+        time.sleep(self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
 
     def _try_again(self, problem: str) -> None:
         """Look around and pause; every time a little longer, until patience is over."""
@@ -177,12 +207,8 @@ class Fetcher:
             self.replica, self._rack = NO_BROKER, ""
         waited = time.monotonic() - self._last_progress
         if waited > self._cluster.settings.patience_seconds:
-            raise NoAnswer(
-                f"{self._piece}: no broker gave these records for {waited:.0f} s ({problem}). Check the cluster; the "
-                "query can be restarted and goes on where it was. kafkaConsumer.pollTimeoutMs sets how long to wait."
-            )
-        time.sleep(self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            raise no_records(str(self._piece), waited, problem)
+        self._sleep()
         try:
             self._look()
         except NoAnswer:

@@ -1,7 +1,6 @@
 """Access through librdkafka, for clusters that want TLS or SASL: slower, since every record becomes a Python object.
 
-The `kafka.` options are handed on as they are. Java's own settings (JAAS, key stores) mean nothing to librdkafka, and
-it says so.
+The `kafka.` options are handed on as `source/options.py` translated them; what librdkafka does not know, it refuses.
 """
 
 import time
@@ -18,9 +17,18 @@ from klamm.errors import ErrorCode, error_code
 from klamm.ids import ZERO_UUID, TopicPartition, uuid_from_text
 from klamm.pipeline.decoding import arrow_schema
 from klamm.pipeline.kafka.cluster import ClusterSeen, TopicSeen
+from klamm.pipeline.kafka.committing import PATIENCE_SECONDS
 from klamm.pipeline.kafka.connection import Address
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
-from klamm.pipeline.kafka.problems import ClusterProblem, EndNotReached, NoAnswer, OutOfRange, Refused, TopicGone
+from klamm.pipeline.kafka.problems import (
+    ClusterProblem,
+    EndNotReached,
+    NoAnswer,
+    OutOfRange,
+    Refused,
+    TopicGone,
+    no_records,
+)
 from klamm.pipeline.kafka.ranges import Range
 from klamm.pipeline.kafka.settings import ClusterSettings
 
@@ -28,6 +36,7 @@ ROWS_AT_ONCE = 10_000
 POLL_SECONDS = 0.5
 READER_GROUP = "klamm-spark-reader"
 """librdkafka wants a group's name even where nobody joins one."""
+_PATIENCE_MS = int(PATIENCE_SECONDS * 1000)
 
 
 class LibrdkafkaAccess:
@@ -85,7 +94,9 @@ class LibrdkafkaAccess:
     def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         if not offsets:
             return
-        consumer = self._made(ck.Consumer, {"group.id": group, "enable.auto.commit": False})
+        # The second is how long librdkafka looks for the group's coordinator.
+        quick = {"socket.timeout.ms": _PATIENCE_MS, "session.timeout.ms": _PATIENCE_MS}
+        consumer = self._made(ck.Consumer, {**quick, "group.id": group, "enable.auto.commit": False})
         try:
             wanted = [ck.TopicPartition(*key, offset) for key, offset in sorted(offsets.items())]
             consumer.commit(offsets=wanted, asynchronous=False)
@@ -98,7 +109,7 @@ class LibrdkafkaAccess:
         self._known_admin = None
 
     def _consumed(self, consumer: Any, piece: Range, include_headers: bool) -> Iterator[pa.RecordBatch]:
-        position, last_progress = piece.start, time.monotonic()
+        position, last_progress, problem = piece.start, time.monotonic(), "it is silent"
         while position < piece.end:
             messages = consumer.consume(ROWS_AT_ONCE, POLL_SECONDS)
             taken = []
@@ -111,13 +122,22 @@ class LibrdkafkaAccess:
                     position = max(position, message.offset())
                 else:
                     _raise_for(message.error(), piece, position)
+                    problem = message.error().str()
             if taken:
                 yield _arrow(taken, piece, include_headers)
             now = time.monotonic()
             if messages and (taken or position >= piece.end):
                 last_progress = now
             elif now - last_progress > self._settings.patience_seconds:
-                raise EndNotReached(piece.topic, piece.partition, position, piece.end)
+                self._check_end(piece, position)
+                raise no_records(str(piece), now - last_progress, problem)
+
+    def _check_end(self, piece: Range, position: int) -> None:
+        """Silence alone says nothing about a log: only a cluster that answers can say that it is shorter by now."""
+        key = TopicPartition(piece.topic, piece.partition)
+        latest = self.offsets({key: LATEST}).get(key)
+        if latest is not None and latest < piece.end:
+            raise EndNotReached(piece.topic, piece.partition, position, piece.end)
 
     @property
     def _admin(self) -> AdminClient:
@@ -214,4 +234,7 @@ def _raise_for(error: Any, piece: Range, position: int) -> None:
 
 
 def _problem(error: ck.KafkaException, what: str) -> ClusterProblem:
+    if error.args[0].code() < 0:
+        # librdkafka's own codes: nobody was reached, or nobody answered in time.
+        return NoAnswer(f"{what}: {error.args[0].str()}. Check the cluster; the query can be restarted.")
     return Refused(error_code(error.args[0].code()), f"{what}: {error.args[0].str()}")

@@ -4,12 +4,13 @@ Each leader is asked once for all its partitions, all leaders at the same time. 
 or not at all, is asked again after a look at the metadata; the others are not bothered twice.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klamm.errors import RETRIABLE, ErrorCode, error_code
 from klamm.ids import NO_BROKER, TopicPartition
-from klamm.pipeline.kafka.cluster import Cluster, refused
+from klamm.pipeline.kafka.cluster import Cluster, ClusterSeen, refused
 from klamm.pipeline.kafka.connection import Connection
 from klamm.pipeline.kafka.problems import NoAnswer
 from klamm.wire.apis import LIST_OFFSETS
@@ -20,13 +21,15 @@ from klamm.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-EARLIEST, LATEST = -2, -1
+EARLIEST, LATEST, EARLIEST_LOCAL = -2, -1, -4
 NO_MATCH = -1
 """The answer where no record is as young as the time asked for."""
+GONE_SECONDS = 5.0
+"""So long all brokers have to say that a topic is gone: one of them may simply not have heard of it yet."""
 
 
 def listed(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Per partition EARLIEST, LATEST or a time in ms. A partition that does not exist any more is left out."""
+    """Per partition EARLIEST, LATEST or a time in ms. What stays away for GONE_SECONDS is left out."""
     asking = _Asking(cluster, dict(wanted))
     if wanted:
         cluster.patiently(asking.once, "offsets")
@@ -39,6 +42,7 @@ class _Asking:
     missing: dict[TopicPartition, int]
     found: dict[TopicPartition, int] = field(default_factory=dict)
     has_failed: bool = False
+    absent_since: dict[TopicPartition, float] = field(default_factory=dict)
 
     def once(self) -> None:
         """Everything that is missing; raises if something still is afterwards."""
@@ -68,16 +72,22 @@ class _Asking:
 
     def _by_leader(self) -> dict[int, list[TopicPartition]]:
         assert self.cluster.seen is not None
+        self._give_up_gone(self.cluster.seen)
         topics, found = self.cluster.seen.topics, dict[int, list[TopicPartition]]()
-        gone = [key for key in self.missing if self.cluster.seen.refused.get(key.topic) == _UNKNOWN]
-        gone += [key for key in self.missing if key.topic in topics and key.partition not in topics[key.topic].leaders]
-        for key in gone:
-            del self.missing[key]
         for key in sorted(self.missing):
-            leader = topics[key.topic].leaders[key.partition] if key.topic in topics else NO_BROKER
+            leader = topics[key.topic].leaders.get(key.partition, NO_BROKER) if key.topic in topics else NO_BROKER
             if leader != NO_BROKER:
                 found.setdefault(leader, []).append(key)
         return found
+
+    def _give_up_gone(self, seen: ClusterSeen) -> None:
+        absent = {key for key in self.missing if seen.refused.get(key.topic) == _UNKNOWN}
+        absent |= {key for key in self.missing if key.topic in seen.topics and key.partition not in _leaders(seen, key)}
+        now = time.monotonic()
+        self.absent_since = {key: self.absent_since.get(key, now) for key in absent}
+        for key, since in self.absent_since.items():
+            if now - since >= GONE_SECONDS:
+                del self.missing[key]
 
     def _send(self, connection: Connection, keys: list[TopicPartition]) -> None:
         topics: dict[str, list[ListOffsetsPartition]] = {}
@@ -108,6 +118,10 @@ class _Asking:
                     problems.append(f"{key}: {code.name}")
                 else:
                     raise refused(code, f"the offsets of {key}")
+
+
+def _leaders(seen: ClusterSeen, key: TopicPartition) -> dict[int, int]:
+    return seen.topics[key.topic].leaders
 
 
 _UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

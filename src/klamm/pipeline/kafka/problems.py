@@ -41,3 +41,10 @@ class EndNotReached(ClusterProblem):
     def __init__(self, topic: str, partition: int, offset: int, end: int) -> None:
         super().__init__(f"{topic}-{partition} ends at {offset}, the read was planned up to {end}")
         self.topic, self.partition, self.offset, self.end = topic, partition, offset, end
+
+
+def no_records(piece: str, waited_seconds: float, problem: str) -> NoAnswer:
+    return NoAnswer(
+        f"{piece}: no broker gave these records for {waited_seconds:.0f} s ({problem}). Check the cluster; the query "
+        "can be restarted and goes on where it was. kafkaConsumer.pollTimeoutMs sets how long to wait."
+    )

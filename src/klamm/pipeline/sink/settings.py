@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping
 
 from confluent_kafka import KafkaException, Producer
 
+from klamm.pipeline.kafka.problems import ClusterProblem
+from klamm.pipeline.kafka.security import with_security
 from klamm.pipeline.sink.problems import WrongOption
-from klamm.pipeline.sink.security import with_security
 
 PREFIX = "kafka."
 TOPIC = "topic"
@@ -57,13 +58,20 @@ def producer_settings(options: Mapping[str, str]) -> dict[str, str]:
         name.lower().removeprefix(PREFIX): value for name, value in options.items() if name.lower().startswith(PREFIX)
     }
     _refuse(given)
-    properties = with_security({_RENAMED.get(name, name): value for name, value in given.items()})
+    properties = _with_security({_RENAMED.get(name, name): value for name, value in given.items()})
     properties = {name: value for name, value in properties.items() if name not in _OF_JAVA_ALONE}
     _bound_memory(properties)
     _choose_level(properties)
     settings = {**LIKE_JAVA, "enable.idempotence": _idempotence(properties), **properties}
     _ask_librdkafka(settings, given)
     return settings
+
+
+def _with_security(properties: Mapping[str, str]) -> dict[str, str]:
+    try:
+        return with_security(properties)
+    except ClusterProblem as problem:
+        raise WrongOption(str(problem)) from None
 
 
 def _refuse(given: Mapping[str, str]) -> None:

@@ -41,16 +41,19 @@ CUT = "the log is shorter than it was: the cluster lost them, perhaps in an uncl
 LATE = "the partition is new to this query and its beginning was removed already"
 
 
-def report(losses: Sequence[Loss], fails: bool) -> None:
+def report(losses: Sequence[Loss], fails: bool) -> str:
+    """What was said; nothing if nothing is lost."""
     if not losses:
-        return
+        return ""
     if fails:
         raise DataLost(
             f"Records were lost: {listed(losses)}. To go on without them restart the query with the option "
             "failOnDataLoss=false; to read all that there is, start with a new checkpoint location and "
-            "startingOffsets=earliest."
+            "startingOffsets=earliest (klamm pipeline run: with --reset)."
         )
-    log.warning("Records were lost: %s. The query goes on behind them, since failOnDataLoss is false.", listed(losses))
+    said = f"Records were lost: {listed(losses)}. The query goes on behind them, since failOnDataLoss is false."
+    log.warning(said)
+    return said
 
 
 def listed(losses: Sequence[Loss]) -> str:

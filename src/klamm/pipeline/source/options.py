@@ -14,6 +14,7 @@ from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.access import LIBRDKAFKA, RAW
 from klamm.pipeline.kafka.connection import CLIENT_ID
 from klamm.pipeline.kafka.problems import ClusterProblem
+from klamm.pipeline.kafka.security import with_security
 from klamm.pipeline.kafka.settings import ClusterSettings, addresses
 from klamm.pipeline.source.limits import ENDING, STARTING, Kind, Limit, check_batch, limit_of, partitions_of
 from klamm.pipeline.source.option_names import KAFKA, check_names
@@ -33,6 +34,7 @@ REFUSED = {
     "kafka.interceptor.classes": "An interceptor could change records; use DataFrame functions.",
 }
 NO_SECURITY = "PLAINTEXT"
+SLOWER = "Reading through librdkafka (for TLS or SASL, or because klamm.reader says so), slower than our own fetches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +103,10 @@ def _understood(given: Mapping[str, str], starting: Kind) -> SourceOptions:
         raise WrongOption(f"minOffsetsPerTrigger ({least}) is above maxOffsetsPerTrigger ({most}). Lower it.")
     if "kafka.group.id" in given and "groupidprefix" in given:
         log.warning("groupIdPrefix is ignored where kafka.group.id is set")
+    reader = _reader(given)
     return SourceOptions(
-        cluster=_cluster(given),
-        reader=_reader(given),
+        cluster=_cluster(given, reader),
+        reader=reader,
         wanted=_wanted(given),
         starting=limit_of(given, STARTING, starting),
         ending=limit_of(given, ENDING, Kind.LATEST),
@@ -145,7 +148,7 @@ def _wanted(given: Mapping[str, str]) -> Wanted:
     return Wanted(pattern=text)
 
 
-def _cluster(given: Mapping[str, str]) -> ClusterSettings:
+def _cluster(given: Mapping[str, str], reader: str) -> ClusterSettings:
     servers = given.get("kafka.bootstrap.servers")
     if servers is None:
         raise WrongOption(
@@ -154,10 +157,10 @@ def _cluster(given: Mapping[str, str]) -> ClusterSettings:
         )
     try:
         bootstrap = addresses(servers)
+        for_librdkafka = _for_librdkafka(given) if reader == LIBRDKAFKA else ()
     except ClusterProblem as problem:
         raise WrongOption(str(problem)) from problem
     level = one_of(given, "kafka.isolation.level", "read_uncommitted", ("read_uncommitted", "read_committed"))
-    fetch_bytes = number(given, "kafka.fetch.max.bytes", None, least=1)
     return ClusterSettings(
         bootstrap=bootstrap,
         client_id=given.get("kafka.client.id", CLIENT_ID),
@@ -165,9 +168,20 @@ def _cluster(given: Mapping[str, str]) -> ClusterSettings:
         read_committed=level == "read_committed",
         request_timeout_seconds=(number(given, "kafka.request.timeout.ms", 30_000, least=1) or 0) / 1000,
         patience_seconds=(number(given, "kafkaConsumer.pollTimeoutMs", 120_000, least=1) or 0) / 1000,
-        for_librdkafka=_for_librdkafka(given),
-        **({} if fetch_bytes is None else {"fetch_bytes": fetch_bytes}),
+        for_librdkafka=for_librdkafka,
+        **_fetch(given),
     )
+
+
+def _fetch(given: Mapping[str, str]) -> dict[str, int]:
+    """How much is fetched at once. A task reads one partition, so the smaller of the two limits is its limit."""
+    most = [number(given, name, least=1) for name in ("kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes")]
+    found = {
+        "fetch_bytes": min((size for size in most if size is not None), default=None),
+        "fetch_least_bytes": number(given, "kafka.fetch.min.bytes"),
+        "fetch_wait_ms": number(given, "kafka.fetch.max.wait.ms"),
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _reader(given: Mapping[str, str]) -> str:
@@ -181,15 +195,18 @@ def _reader(given: Mapping[str, str]) -> str:
     if chosen == "auto":
         chosen = RAW if protocol == NO_SECURITY else LIBRDKAFKA
     if chosen == LIBRDKAFKA:
-        log.warning("reading through librdkafka (%s), which is slower than our own fetches", protocol)
+        log.warning(SLOWER)
     return chosen
 
 
 _OURS = ("kafka.bootstrap.servers", "kafka.group.id", "kafka.isolation.level", "kafka.client.id", "kafka.client.rack")
 
+_RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms"}
+
 
 def _for_librdkafka(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Under librdkafka's names, where they are not Java's."""
     found = {name.removeprefix(KAFKA): text for name, text in given.items() if name.startswith(KAFKA)}
     for name in _OURS:
         found.pop(name.removeprefix(KAFKA), None)
-    return tuple(sorted(found.items()))
+    return tuple(sorted((_RENAMED.get(name, name), text) for name, text in with_security(found).items()))

@@ -30,6 +30,11 @@ class Standing:
     def position(self, offsets: Offsets) -> Position:
         return Position(self.cluster, dict(self.topics), dict(sorted(offsets.items())))
 
+    def has_all_of(self, known: Position) -> bool:
+        """Whether the topics and partitions of a position are there, are the same ones, and reach as far."""
+        is_there = all(self.latest.get(key, -1) >= offset for key, offset in known.offsets.items())
+        return is_there and not any(_is_other(topic, known, self) for topic in known.topics)
+
 
 def begins(start: Position, now: Standing) -> dict[TopicPartition, int]:
     """Per partition that is there, the first offset that can still be read."""

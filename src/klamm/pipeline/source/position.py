@@ -10,7 +10,8 @@ A new query's first position is `initial`; the end of its first batch keeps it a
 first batch, the same records are read again, although `latest` is somewhere else by then.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,13 +36,16 @@ class Position:
         return (self.cluster, self.topics, self.offsets) == (other.cluster, other.topics, other.offsets)
 
 
-def as_json(position: Position) -> dict[str, Any]:
+def as_json(position: Position, said: Sequence[str] = ()) -> dict[str, Any]:
+    """`said`: what a person should hear, in a position that goes into Spark's progress reports only."""
     member: dict[str, Any] = {"format": FORMAT, "cluster": position.cluster}
     member["topics"] = dict(sorted(position.topics.items()))
     if position.is_initial:
         member["initial"] = True
     if position.began is not None:
         member["began"] = _by_topic(position.began)
+    if said:
+        member["said"] = list(said)
     return {**_by_topic(position.offsets), MEMBER: member}
 
 
@@ -66,6 +70,21 @@ def from_json(read: Mapping[str, Any]) -> Position:
         is_initial=bool(member.get("initial", False)),
         began=None if began is None else _offsets(began),
     )
+
+
+def said_in(report: Mapping[str, Any]) -> list[str]:
+    """What the sources of a query say in one of Spark's progress reports: the same texts until there are newer ones.
+    A report has positions as text, its JSON has them taken apart."""
+    found: list[str] = []
+    for source in report.get("sources", ()):
+        try:
+            latest = source.get("latestOffset") or "{}"
+            latest = json.loads(latest) if isinstance(latest, str) else latest
+            found += latest.get(MEMBER, {}).get("said", ())
+        except (AttributeError, TypeError, ValueError):
+            # Somebody else's source.
+            continue
+    return found
 
 
 def check_cluster(position: Position, cluster: str) -> None:

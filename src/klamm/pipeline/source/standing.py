@@ -14,7 +14,7 @@ from klamm.pipeline.kafka.problems import ClusterProblem
 from klamm.pipeline.source.limits import Kind, Limit
 from klamm.pipeline.source.options import SourceOptions
 from klamm.pipeline.source.planning import Standing
-from klamm.pipeline.source.position import MEMBER
+from klamm.pipeline.source.position import MEMBER, Position
 from klamm.pipeline.source.problems import WrongOption
 
 
@@ -43,11 +43,12 @@ class Asking:
             latest={key: latest[key] for key in there},
         )
 
-    def standing_after(self, offsets: Mapping[TopicPartition, int], may_be_missing: bool) -> Standing:
-        """The same; but a log that seems to end before where the stream stands is asked again, in case that passes."""
+    def standing_after(self, known: Position) -> Standing:
+        """The same for a stream under way. What the position knows and the cluster does not (a topic, a partition, the
+        end of a log) is asked for again before it counts as lost: whoever answered may be behind the others."""
         for attempt in range(self._options.attempts):
-            now = self.standing(may_be_missing)
-            if all(now.latest[key] >= offset for key, offset in offsets.items() if key in now.latest):
+            now = self.standing(may_be_missing=not known.is_initial)
+            if now.has_all_of(known):
                 break
             if attempt + 1 < self._options.attempts:
                 self._sleep(self._options.attempt_pause_seconds)

@@ -8,7 +8,7 @@ get the names librdkafka has for them; Java's own key stores are refused, becaus
 import re
 from collections.abc import Mapping
 
-from klamm.pipeline.sink.problems import WrongOption
+from klamm.pipeline.kafka.problems import ClusterProblem
 
 _LOGIN = re.compile(r"\s*(?P<module>[\w.$]+)\s+(required|requisite|sufficient|optional)\s+(?P<rest>.*?);?\s*$", re.S)
 _GIVEN = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))""")
@@ -36,7 +36,7 @@ def _of_login(line: str) -> dict[str, str]:
     found = _LOGIN.match(line)
     module = found["module"].rpartition(".")[2] if found else ""
     if found is None or module not in _WITH_PASSWORD:
-        raise WrongOption(
+        raise ClusterProblem(
             f"kafka.sasl.jaas.config names {module or 'no login module that can be read'}; outside Java only those "
             f"with a user name and a password ({', '.join(_WITH_PASSWORD)}) can be followed. Leave it out, and give "
             "librdkafka's own options instead, such as kafka.sasl.oauthbearer.* or kafka.sasl.kerberos.*."
@@ -44,7 +44,7 @@ def _of_login(line: str) -> dict[str, str]:
     given = {name: _plain(one or two or three) for name, one, two, three in _GIVEN.findall(found["rest"])}
     missing = [name for name in ("username", "password") if name not in given]
     if missing:
-        raise WrongOption(
+        raise ClusterProblem(
             f'kafka.sasl.jaas.config has no {" and no ".join(missing)}. It reads: {module} required username="…" '
             'password="…";'
         )
@@ -81,8 +81,8 @@ def _identity(result: dict[str, str]) -> None:
     result["ssl.certificate.location"] = result["ssl.key.location"] = place
 
 
-def _only_java(option: str, place: str, instead: str) -> WrongOption:
-    return WrongOption(
+def _only_java(option: str, place: str, instead: str) -> ClusterProblem:
+    return ClusterProblem(
         f"{option} ({place}) is a key store that only Java reads. Export it as PEM (keytool -importkeystore to PKCS12, "
         f"then openssl pkcs12), and give {instead}."
     )

@@ -87,7 +87,8 @@ def _is_reset(directory: Directory, without_asking: bool) -> bool:
     if not without_asking:
         say(
             f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables "
-            "stay: rows whose key they have are not added again, but tables without a key get every row once more."
+            "stay: rows whose key they have are left alone, or replaced where a table updates; tables without a key "
+            "and topics get everything once more."
         )
         if not sys.stdin.isatty():
             failed("pipeline run", "nobody is here to agree; say --yes")

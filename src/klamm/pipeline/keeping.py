@@ -26,8 +26,8 @@ from klamm.pipeline.problems import PipelineError
 NOTE = "klamm.json"
 FORGOTTEN = "checkpoints.forgotten."
 REMEDY = (
-    "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, and "
-    "rows whose key they have are not added again."
+    "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, "
+    "rows whose key they have are left alone or, where a table updates, replaced, and topics get everything once more."
 )
 
 
@@ -111,6 +111,7 @@ class Directory:
             "cluster": cluster_id,
             "topics": sorted(source.topic for source in query.sources),
             "state": [*query.operators, query.mode] if query.operators else [],
+            "computes": list(query.computes),
         }
         outputs = sorted(output.label for output in query.outputs)
         kept = self._note(query.name)
@@ -164,6 +165,12 @@ class Directory:
             raise Foreign(
                 f"query {query.name} has changed: it kept {_all(kept['state'])} and would now need "
                 f"{_all(wanted['state'])}, so that the state in {self.path} does not fit any more. {REMEDY}"
+            )
+
+        if kept.get("computes", wanted["computes"]) != wanted["computes"]:
+            raise Foreign(
+                f"query {query.name} computes something else than before, or in other windows: what it has summed up "
+                f"in {self.path} would be mixed with it. {REMEDY}"
             )
 
     def _make(self) -> None:

@@ -43,7 +43,7 @@ def schema_of(source: Source) -> "StructType":
         schema = StructType.fromDDL(source.json) if isinstance(source.json, str) else source.json
     except Exception as problem:
         raise BadPipeline(
-            f"source {source.name}: `json` is no schema that Spark understands: {str(problem).splitlines()[0]} "
+            f"source {source.name}: `json` is no schema that Spark understands: {paragraph(problem)} "
             'Write it as in json="id string, total decimal(12,2), lines array<struct<sku: string, count: int>>".'
         ) from problem
     if not isinstance(schema, StructType) or not schema.fields:

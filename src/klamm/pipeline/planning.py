@@ -9,6 +9,7 @@ Nothing is read here and no cluster is asked. Columns that are not there, keys t
 do on a stream come to light.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,9 @@ OPERATORS = STATELESS | {
 """What looks at more than one row, by the names of Spark's plans: in a batch of a stream it would not see them all."""
 CHANGING = {"Aggregate"}
 """What sends a row of the same key again when it has changed."""
+NODE = re.compile(r"^[\s:+\-|]*~?(?P<name>[A-Z]\w*) ?(?P<rest>.*)$")
+NUMBERS = re.compile(r"#\d+L?(-T\d+ms)?|-T\d+ms")
+WINDOWED = re.compile(r"precisetimestampconversion|session_window", re.I)
 MESSAGE_TYPES = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -60,6 +64,9 @@ class PlannedQuery:
     operators: tuple[str, ...] = ()
     """With state, each with its columns: what must not change while there is a checkpoint."""
     mode: str = APPENDING
+    computes: tuple[str, ...] = ()
+    """What they compute, in Spark's words, and the windows they do it in. That must not change either: rows of other
+    windows, or other sums, would mix with those that are there."""
 
     @property
     def is_of_source(self) -> bool:
@@ -176,7 +183,9 @@ def _query(
     if mode == UPDATING and any(node.nodeName() in CHANGING for node in nodes):
         for output in outputs:
             _check_that_it_updates(output, flow, base)
-    return PlannedQuery(base, sources, outputs, None, tuple(_described(node) for node in nodes), mode)
+    return PlannedQuery(
+        base, sources, outputs, None, tuple(_described(node) for node in nodes), mode, _computed(frames[base])
+    )
 
 
 def _mode(spark: "SparkSession", flow: Flow, base: str, frame: "DataFrame") -> str:
@@ -203,6 +212,17 @@ def _described(node: Any) -> str:
     """Its kind and the columns that come out of it: what its state looks like, as far as we can tell."""
     columns = [node.output().apply(index) for index in range(node.output().size())]
     return f"{node.nodeName()}({', '.join(f'{each.name()} {each.dataType().simpleString()}' for each in columns)})"
+
+
+def _computed(frame: "DataFrame") -> tuple[str, ...]:
+    """Without the numbers that Spark gives to columns, and without how long a watermark waits, which may change."""
+    lines = frame._jdf.queryExecution().analyzed().treeString().splitlines()
+    nodes = [(found["name"], NUMBERS.sub("", found["rest"])) for line in lines if (found := NODE.match(line))]
+    return tuple(
+        f"{name} {rest}".strip()
+        for name, rest in nodes
+        if name in OPERATORS or (name in ("Project", "Expand") and WINDOWED.search(rest))
+    )
 
 
 def _check_output(output: Output, frame: "DataFrame") -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from klamm.pipeline import topics
 from klamm.pipeline.causes import paragraph
-from klamm.pipeline.keeping import Directory
+from klamm.pipeline.keeping import REMEDY, Directory
 from klamm.pipeline.loading import Loaded
 from klamm.pipeline.planning import planned
 from klamm.pipeline.problems import PipelineError
@@ -22,6 +22,7 @@ from klamm.pipeline.spark import session
 from klamm.pipeline.stopping import StopSignals
 
 LOOK_SECONDS = 0.25
+GOES_ON = "What it had written before that stays; the next run goes on from there."
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60000",
@@ -111,9 +112,9 @@ def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> 
     if failure is not None:
         name, problem = failure
         told = paragraph(problem, job.loaded.path)
+        next_time = f"Its state is of another kind. {REMEDY}" if "STATE_STORE" in told else GOES_ON
         raise Failed(
-            f"query {name} stopped: {told.rstrip('.')}. What it had written before that stays; "
-            "the next run goes on from there.",
+            f"query {name} stopped: {told.rstrip('.')}. {next_time}",
             queries.standing,
             problem,
         ) from problem
@@ -130,6 +131,6 @@ def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:
 
 
 def _client_settings(wishes: Wishes) -> dict[str, str]:
-    from klamm.pipeline.sink.security import with_security
+    from klamm.pipeline.kafka.security import with_security
 
     return with_security(wishes.kafka)

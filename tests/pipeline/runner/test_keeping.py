@@ -133,3 +133,14 @@ def test_a_checkpoint_of_spark_s_own(tmp_path: Path) -> None:
     (tmp_path / "checkpoints" / "revenue" / "offsets").mkdir(parents=True)
     with pytest.raises(Foreign, match="no `klamm pipeline run` has made"):
         Directory(tmp_path).claimed(REVENUE, "cluster-a")
+
+
+def test_a_query_that_computes_something_else(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    before = replace(REVENUE, computes=("Aggregate [store], [sum(total)]",))
+    directory.claimed(before, "cluster")
+    (directory.checkpoint("revenue") / "offsets").mkdir()
+    (directory.checkpoint("revenue") / "offsets" / "0").touch()
+    directory.claimed(before, "cluster")
+    with pytest.raises(Foreign, match="computes something else"):
+        directory.claimed(replace(REVENUE, computes=("Aggregate [store], [max(total)]",)), "cluster")

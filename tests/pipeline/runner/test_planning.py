@@ -135,3 +135,25 @@ def test_a_source_that_makes_no_sense(spark: "SparkSession", source: Source, sai
     with pytest.raises(BadPipeline, match=said) as refused:
         planned(spark, of(Table("all", by_id), sources=[source]))
     assert "\n" not in str(refused.value)
+
+
+def test_other_windows_and_other_sums_are_another_state(spark: "SparkSession") -> None:
+    """Five minutes instead of one went unnoticed, and new sums replaced old ones of which they were a part."""
+    import pyspark.sql.functions as f
+
+    def computes(size: str, delay: str, total: Any) -> tuple[str, ...]:
+        def sums(orders: "DataFrame") -> "DataFrame":
+            windowed = orders.withWatermark("at", delay).groupBy(f.window("at", size).alias("w"))
+            return windowed.agg(total.alias("total")).selectExpr("w.start as start", "total")
+
+        (query,) = (
+            each
+            for each in planned(spark, of(Table("sums", sums, key="start", on_match="update"))).queries
+            if each.name == "sums"
+        )
+        return query.computes
+
+    first = computes("1 minute", "1 hour", f.sum("total"))
+    assert first and first == computes("1 minute", "2 hours", f.sum("total")), "a watermark may wait longer"
+    assert first != computes("5 minutes", "1 hour", f.sum("total"))
+    assert first != computes("1 minute", "1 hour", f.max("total"))

@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
+.PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
 	proof-calm proof-start proof-wiped proof-pipeline sim chaos crash fuzz clean
 
 help:
 	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
 	@echo "make test              lint, types and tests (Python and PyPI only)"
 	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
+	@echo "make compat-long       whole pipelines: on Apache Kafka too, on Spark's masters, killed and run again (Maven, Java 17)"
 	@echo "make check             ruff, mypy, the shape of the tree"
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
 	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
@@ -48,7 +49,11 @@ test: check compiled
 	$(BIN)/python -m pytest -m "not compat and not crash" --durations=5
 
 compat: install compiled jars spark-jars kcat links
-	$(BIN)/python -m pytest -m compat --durations=5
+	$(BIN)/python -m pytest -m "compat and not long" --durations=5
+
+# Whole pipelines: on Apache Kafka as well, on Spark's own masters, killed and run again.
+compat-long: install compiled jars spark-jars
+	$(BIN)/python -m pytest -m "compat and long" --durations=5
 
 jars: $(JARS)/.fetched
 

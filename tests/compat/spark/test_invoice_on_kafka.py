@@ -21,6 +21,8 @@ from klamm.pipeline.invoice.reckoning import late_and_counted, reckoning
 from klamm.pipeline.invoice.sending import create_topic, send
 from tests.harness.kafka_node import KafkaNode
 
+pytestmark = pytest.mark.long
+
 EXAMPLE = Path(__file__).parents[3] / "examples" / "invoice.py"
 COUNT = 2_000
 RECIPE = Recipe(seed=23, count=COUNT, malformed=0.05, late=0.05, copied=0.05, huge=0.001)

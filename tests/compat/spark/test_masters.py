@@ -12,12 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import klamm
 from klamm.pipeline.java import java_home
 from tests.compat.spark.test_runs import cluster as cluster  # a fixture
 from tests.compat.spark.test_runs import ended, start
 from tests.pipeline.runner.shop import FILE
 from tests.pipeline.runner.world import check_tables, produce, rows
+
+pytestmark = pytest.mark.long
 
 COUNT = 900
 LONG_SECONDS = 120.0

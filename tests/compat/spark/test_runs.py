@@ -17,6 +17,8 @@ import klamm
 from tests.pipeline.runner.shop import FILE
 from tests.pipeline.runner.world import check_tables, make_topic, produce
 
+pytestmark = pytest.mark.long
+
 BATCH, FIRST, MORE = 300, 1500, 600
 LONG_SECONDS = 600.0
 

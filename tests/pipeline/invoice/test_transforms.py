@@ -3,6 +3,8 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from klamm.pipeline.invoice.example import pipeline
 from klamm.pipeline.invoice.generator import Recipe, generated
 from tests.pipeline.invoice.naive import SCHEMAS, books_of
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 RECIPE = Recipe(seed=11, count=300, malformed=0.4, late=0.1, copied=0.2, huge=0.004)
 
 
+@pytest.mark.long
 def test_transforms_give_what_a_beginner_would_write(spark: "SparkSession") -> None:
     values = [each.value for each in generated(RECIPE)]
     frames = pipeline.apply(spark, {"invoice": values})

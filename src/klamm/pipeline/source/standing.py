@@ -1,5 +1,6 @@
 """Asking a cluster what a query needs to know: which partitions it wants, and where they begin and end."""
 
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from klamm.pipeline.source.options import SourceOptions
 from klamm.pipeline.source.planning import Standing
 from klamm.pipeline.source.position import MEMBER, Position
 from klamm.pipeline.source.problems import WrongOption
+
+log = logging.getLogger("klamm.pipeline")
 
 
 class Sleep(Protocol):
@@ -101,13 +104,12 @@ class Asking:
     def _keys(self, seen: ClusterSeen) -> list[TopicPartition]:
         wanted = self._options.wanted
         if wanted.partitions:
-            keys = list(wanted.partitions)
-            absent = [key for key in keys if key.topic in seen.topics and key.partition not in _leaders(seen, key)]
+            known = [key for key in wanted.partitions if key.topic in seen.topics]
+            absent = [str(key) for key in known if key.partition not in _leaders(seen, key)]
             if absent:
-                raise WrongOption(
-                    f"assign: there is no partition {', '.join(map(str, absent))}. Partitions count from 0."
-                )
-            return [key for key in keys if key.topic in seen.topics]
+                # The connector reads the others without a word, and so do those who come from there expect it.
+                log.warning("assign: there is no partition %s. Partitions count from 0.", ", ".join(absent))
+            return [key for key in known if key.partition in _leaders(seen, key)]
         topics = [topic for topic in seen.topics.values() if not wanted.pattern or _matches(wanted.pattern, topic)]
         if MEMBER in (topic.name for topic in topics):
             raise WrongOption(f"A topic named {MEMBER} cannot be read: the checkpoint uses this name for itself.")

@@ -109,6 +109,7 @@ class _Shown:
         self.console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
         self._last_line = 0.0
+        self._heard = 0
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -123,6 +124,9 @@ class _Shown:
         self.console.print(text, markup=False, soft_wrap=True)
 
     def show(self, standing: Standing, spoke: list[str]) -> None:
+        for text in standing.said[self._heard :]:
+            self.say(text)
+        self._heard = len(standing.said)
         if self._as_json:
             if spoke:
                 print(json.dumps(document(standing, spoke)), flush=True)

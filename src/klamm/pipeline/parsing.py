@@ -109,11 +109,14 @@ def good(records: "DataFrame") -> "DataFrame":
 
 
 def refused(records: "DataFrame") -> "DataFrame":
-    """As the table of quarantine has it."""
+    """As the table of quarantine has it. A time that Spark cannot hold is none, and the table's key has to have one: it
+    becomes Kafka's own word for none, -1."""
     import pyspark.sql.functions as f
 
+    origin = [f.col(f"{ORIGIN}.{name}") for name in ORIGIN_COLUMNS if name != "timestamp"]
+    at = f.coalesce(f.col(f"{ORIGIN}.timestamp"), f.timestamp_millis(f.lit(-1)))
     return records.where(f.col(REASON).isNotNull()).select(
-        f"{ORIGIN}.*", f.col(VALUE).alias("value"), f.col(REASON).alias("reason")
+        *origin[:3], at.alias("timestamp"), *origin[3:], f.col(VALUE).alias("value"), f.col(REASON).alias("reason")
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from klamm.pipeline.source.position import said_in
 from klamm.pipeline.writing import Done
 
 Offsets = dict[tuple[str, int], int]
@@ -60,6 +61,8 @@ class Standing:
     quarantines: tuple[str, ...] = ()
     """The labels of quarantine's tables and topics."""
     done: Done = field(default_factory=Done)
+    said: list[str] = field(default_factory=list)
+    """What a person should hear of the sources: records that are lost, a slower reader, progress not written down."""
     seconds: float = 0.0
 
     @property
@@ -91,6 +94,8 @@ def note(standing: Standing, name: str, report: Mapping[str, Any], done: Done | 
     """A report of Spark's about one trigger, and what its batch brought."""
     query = standing.queries[name]
     records = int(report.get("numInputRows") or 0)
+    # A source repeats itself in every report.
+    standing.said += [text for each in said_in(report) if (text := f"{name}: {each}") not in standing.said]
     for source in report.get("sources", ()):
         for partition, offset in offsets_of(source.get("startOffset")).items():
             query.began.setdefault(partition, offset)
@@ -139,6 +144,7 @@ def document(standing: Standing, names: Sequence[str] | None = None) -> dict[str
         "recordsPerSecond": round(standing.records_per_second, 1),
         "quarantined": dict(sorted(standing.done.quarantined.items())),
         "late": standing.late,
+        "said": list(standing.said),
         "outputs": {
             label: {"added": standing.done.added[label], "replaced": standing.done.replaced[label]}
             for label in (*standing.outputs, *standing.quarantines)

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from klamm.pipeline import Pipeline, Source, Table
+from klamm.pipeline import Pipeline, Source, Table, parsing
 from klamm.pipeline.loading import loaded
+from klamm.pipeline.planning import RECORD
 from klamm.pipeline.problems import BadPipeline
 from klamm.pipeline.trying import tried
 from tests.pipeline.runner.shop import FILE
@@ -85,3 +86,11 @@ def test_examples_and_expectations(spark: "SparkSession", tmp_path: Path) -> Non
     assert [row["sku"] for row in results["table line_items"].rows] == ["s", "t"]
     assert [row["orders"] for row in results["table revenue"].rows] == [1]
     assert [row["reason"] for row in results["table orders_quarantine"].rows] == ["is not JSON", "has a negative total"]
+
+
+def test_a_record_whose_time_spark_cannot_hold_has_a_place_in_quarantine(spark: "SparkSession") -> None:
+    """The time is a part of the table's key, and a key that is null stops a batch, today and at every restart."""
+    records = spark.createDataFrame([(None, b"{", "orders", 0, 5, None, 0)], RECORD)
+    (row,) = parsing.refused(parsing.judged(records, PIPELINE.sources[0])).collect()
+    assert round(row.timestamp.timestamp() * 1000) == -1 and row.offset == 5 and bytes(row.value) == b"{"
+    assert [*row.asDict()] == ["topic", "partition", "offset", "timestamp", "key", "value", "reason"]

@@ -5,8 +5,10 @@ import urllib.request
 from collections import Counter
 from typing import Any
 
+import pytest
 from rich.console import Console, RenderableType
 
+from klamm.cli.pipeline_run import _Shown
 from klamm.pipeline import view
 from klamm.pipeline.metrics import Page, exposition, served
 from klamm.pipeline.progress import QueryStanding, Standing, document, note, offsets_of
@@ -146,3 +148,25 @@ def test_for_prometheus() -> None:
     assert 'klamm_pipeline_lag{pipeline="shop",query="orders",topic="orders",partition="1"} 105' in text
     assert 'klamm_pipeline_quarantined_total{pipeline="shop",reason="is not JSON"} 7' in text
     assert "# TYPE klamm_pipeline_lag gauge" in text
+
+
+def test_what_a_source_says_is_heard_once() -> None:
+    """It stands in every report. Nobody would see it in Spark's log."""
+    standing = half_way()
+    said = report(1, 100, 195, 195)
+    said["sources"][0]["latestOffset"]["_klamm"] = {
+        "format": 1,
+        "said": ["10:00: lost: orders-0 offset 7."],
+    }
+    note(standing, "orders", said, None)
+    note(standing, "orders", said, None)
+    assert standing.said == ["orders: 10:00: lost: orders-0 offset 7."]
+    assert document(standing)["said"] == standing.said
+
+
+def test_and_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    standing, shown_to = half_way(), _Shown(once=True, as_json=False)
+    standing.said.append("orders: records were lost")
+    shown_to.show(standing, [])
+    shown_to.show(standing, [])
+    assert capsys.readouterr().err.count("records were lost") == 1

@@ -107,7 +107,7 @@ class Asking:
             known = [key for key in wanted.partitions if key.topic in seen.topics]
             absent = [str(key) for key in known if key.partition not in _leaders(seen, key)]
             if absent:
-                # The connector reads the others without a word, and so do those who come from there expect it.
+                # The connector reads the others without a word; whoever comes from there expects that much.
                 log.warning("assign: there is no partition %s. Partitions count from 0.", ", ".join(absent))
             return [key for key in known if key.partition in _leaders(seen, key)]
         topics = [topic for topic in seen.topics.values() if not wanted.pattern or _matches(wanted.pattern, topic)]

@@ -2,6 +2,7 @@
 lost, and costs nobody else anything. Each story was once told by a reviewer, with another end."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from klamm.errors import ErrorCode
 from klamm.handlers import broker_heartbeat, create_topics
 from klamm.ids import Now
 from klamm.node.facts import HandlerFailed
+from klamm.node.peers import Purpose
 from klamm.wire.apis import (
     BROKER_HEARTBEAT,
 )
@@ -20,7 +22,8 @@ from klamm.wire.messages.create_topics import CreateTopicsResponse
 from klamm.wire.messages.envelope import EnvelopeRequest
 from klamm.wire.messages.init_producer_id import InitProducerIdRequest
 from klamm.wire.messages.metadata import MetadataRequest
-from tests.node.cluster_world import ClusterWorld
+from klamm.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tests.node.cluster_world import ClusterWorld, Owner
 from tests.node.test_cluster import create
 from tests.node.troubled import NEW, another, controller_of, creation, outcome
 from tests.node.world import api_of
@@ -106,6 +109,27 @@ def test_what_a_controller_could_not_finish_in_office_is_asked_of_the_next_one(f
     four.run_until(lambda: number in client.answers or not client.is_open, 20_000.0)
     assert outcome(client, number) == ErrorCode.NONE
     assert NEW in four[3].broker.image.topics
+
+
+def test_a_controller_that_removes_itself_is_heard_out(world: ClusterWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says on one connection that it resigns, and on another that it did as it was asked. The second may come later,
+    and the next controller, if asked, would know no such voter."""
+    old = controller_of(world)
+    other = another(world, old)
+    client = world.client(other.number)
+    deliver = world.deliver
+
+    def slowly(receiver: Owner, number: int, frames: list[bytes]) -> None:
+        channel = other.node.cluster.peers._by_connection.get(number)
+        is_late = receiver is other and channel is not None and channel.purpose is Purpose.FORWARD
+        world.after(100.0 if is_late else 0.0, partial(deliver, receiver, number, frames))
+
+    monkeypatch.setattr(world, "deliver", slowly)
+    removal = RemoveRaftVoterRequest(
+        cluster_id=None, voter_id=old.number, voter_directory_id=old.broker.quorum.voters.get(old.number).directory_id
+    )
+    assert client.ask(removal, within_ms=1_000.0).error_code == ErrorCode.NONE
+    assert world.controller() not in (None, old)
 
 
 # Envelopes.

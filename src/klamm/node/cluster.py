@@ -28,7 +28,12 @@ from klamm.node.replicating import Replicating
 from klamm.quorum.voters import Voter, Voters
 from klamm.wire.connection import ServerConnection
 
-OF_THE_CONTROLLER = (Purpose.MEMBERSHIP, Purpose.IN_SYNC, Purpose.FORWARD)
+TO_BE_TOLD_ANEW = (Purpose.MEMBERSHIP, Purpose.IN_SYNC)
+"""What a broker tells the controller can be told again to the next one, at once."""
+
+UNDER_WAY_MS = 500.0
+"""What it was asked for a client may be done already: its answer comes within this time if it lives. Who asked the next
+controller at once would hear that the topic exists, or that the voter is none."""
 
 
 class Cluster:
@@ -186,7 +191,8 @@ class Cluster:
         quorum = self._broker.quorum
         if self._controller_id not in (NO_BROKER, quorum.leader_id):
             # It may hang, and keep what was asked of it for as long as it likes.
-            self.peers.give_up(self._controller_id, OF_THE_CONTROLLER, now)
+            self.peers.give_up(self._controller_id, TO_BE_TOLD_ANEW, now)
+            self.peers.hurry(self._controller_id, Purpose.FORWARD, UNDER_WAY_MS, now)
         self._controller_id = quorum.leader_id
         if self.metadata.controller_peer() is not None:
             self._tell(ControllerChanged(quorum.leader_id, quorum.epoch))

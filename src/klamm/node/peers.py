@@ -229,6 +229,13 @@ class Peers:
                 self._close(channel)
                 self._lose(channel, now)
 
+    def hurry(self, node_id: BrokerId, purpose: Purpose, within_ms: float, now: Now) -> None:
+        """What was asked of it for this purpose is waited for so long, and no longer."""
+        channel = self._channels.get((node_id, purpose))
+        if channel is not None:
+            for each in channel.connection.asked:
+                each.deadline_ms = min(each.deadline_ms, now.monotonic_ms + within_ms)
+
     def tick(self, now: Now) -> None:
         """Nobody waits for ever. Who has waited long enough is told so; a connection on which nobody waits any more, or
         on which an answer is much overdue, is closed, and all that was asked on it is lost with it."""

@@ -12,6 +12,7 @@ that is a file says so in its first line (`# orders.py`) or by a marker.
     file: name         the block is this file, and a later block uses it
     after: name        Python that goes on where an earlier file of the page ends
     vary: pattern      where output is shown, what matches this is not compared, such as \d+
+    settles: 10        seconds within which the output of a command that only looks is as shown; it is asked again
     output: above      the block is what the commands before it have said
     setup: name        tests/docs/setups/name.py is run first
 """
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-KEYS = ("skip", "needs", "expect", "exit", "limit", "stays", "file", "after", "vary", "output", "setup")
+KEYS = ("skip", "needs", "expect", "exit", "limit", "stays", "file", "after", "vary", "settles", "output", "setup")
 NEEDS = ("spark", "java", "kafka", "root")
 SHELL = ("", "console", "sh", "bash", "shell", "shell-session")
 PYTHON = ("python", "py", "python3")

@@ -16,9 +16,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.docs import apart, orphans
+from tests.docs import orphans
 from tests.docs.blocks import PYTHON, ROOT, Block, blocks_of
 from tests.docs.outputs import missing_line
+from tools.docs import apart
 
 NOT_HERE = 75
 MARK = "KLAMM_DOCS_PAGE"
@@ -96,11 +97,20 @@ class Reader:
             while command.endswith("\\") and shown:
                 more, _, shown = shown.partition("\n")
                 command = f"{command[:-1]} {more.removeprefix('> ')}"
-            codes.append(self._run(command, block))
+            codes.append(self._settled(command, shown, block))
             everything += self.said
             self._compare(shown, self.said, block)
         self.said = everything
         self._check_codes(codes, block)
+
+    def _settled(self, command: str, shown: str, block: Block) -> int:
+        """The command's exit code; asked again for a while where what is shown comes a moment later."""
+        deadline = time.monotonic() + float(block.marks.get("settles", "0"))
+        while True:
+            code = self._run(command, block)
+            is_as_shown = missing_line(shown, self.said, block.marks.get("vary", "")) is None
+            if is_as_shown or time.monotonic() > deadline:
+                return code
 
     def _compare(self, shown: str, said: str, block: Block) -> None:
         line = missing_line(shown, said, block.marks.get("vary", ""))

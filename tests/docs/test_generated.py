@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tools.docs.__main__ import made, stale
+from tools.docs.apis import ABSENT, SERVED
 
 from klamm.handlers import TABLE
 from klamm.wire.apis import API_BY_KEY
 from tests.docs.blocks import ROOT, pages
-from tools.docs.__main__ import made, stale
-from tools.docs.apis import ABSENT, SERVED
 
 UNTIL_MERGED = {"testing.md", "metrics.md", "lab.md"}
 """Pages that are written elsewhere at the same time."""

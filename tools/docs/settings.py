@@ -1,4 +1,4 @@
-"""docs/settings.md: every setting with its default, what it takes, who may alter it, and where it is not as in Kafka."""
+"""docs/settings.md: every setting with its default, what it takes, who may alter it, where it is not as in Kafka."""
 
 from collections.abc import Iterable
 
@@ -21,12 +21,12 @@ Kafka's names, and Kafka's defaults but for [a few](#where-klamm-is-not-as-kafka
 it runs; `klamm up --set` gives them to every node. A topic's own are given with `klamm topic create --config` and
 `klamm topic alter --config`.
 
-A name that does not exist stops the broker from starting, with the nearest right one. A setting that has no meaning here
-is named in a warning. One that promises what is not there yet, security above all, stops the broker from starting
-unless it has its default.
+A name that does not exist stops the broker from starting, with the nearest right one. A setting that has no meaning
+here is named in a warning. One that promises what is not there yet, security above all, stops the broker from starting
+unless it has its default. `klamm up` and `klamm.Cluster` set one themselves, `group.initial.rebalance.delay.ms=0`.
 
-**altered**: `-` is read when the broker starts; `broker` may be altered while it runs, for one broker; `cluster` for one
-broker or for all; `topic` belongs to a topic.
+**altered**: `-` is read when the broker starts; `broker` may be altered while it runs, for one broker; `cluster` for
+one broker or for all.
 """
 
 LARGEST = {"2147483647": "no limit", "9223372036854775807": "no limit", "1.7976931348623157E308": "no limit"}

@@ -57,14 +57,14 @@ With acks=all, a write needs this many replicas in sync, the leader included.
     min.insync.replicas              int      1           >=1           topic
 A replica that is out of sync may become leader when no other is left. Records can be lost that way.
     unclean.leader.election.enable   boolean  false       .             topic
+Which replicas catch up at no more than the brokers' throttled rates: `*`, or partition:broker pairs.
+    leader.replication.throttled.replicas    list  ""     replicas      topic
+    follower.replication.throttled.replicas  list  ""     replicas      topic
 """
 
 INERT_TOPIC_SETTINGS = """
 Klamm lets a log file grow with its records.
     preallocate                              boolean  false  .         topic
-Quotas are not there yet.
-    leader.replication.throttled.replicas    list     ""     replicas  topic
-    follower.replication.throttled.replicas  list     ""     replicas  topic
 Tiered storage is not there.
     local.retention.ms                       long     -2     >=-2      topic
     local.retention.bytes                    long     -2     >=-2      topic

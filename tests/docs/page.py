@@ -16,10 +16,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tools.docs import apart
+
 from tests.docs import orphans
 from tests.docs.blocks import PYTHON, ROOT, Block, blocks_of
 from tests.docs.outputs import missing_line
-from tools.docs import apart
 
 NOT_HERE = 75
 MARK = "KLAMM_DOCS_PAGE"

@@ -1,4 +1,4 @@
-"""The compatibility table of README.md: which of Kafka's APIs are served, in which versions, from the code's own list."""
+"""The compatibility table of README.md: which of Kafka's APIs are served, in which versions, from the code's list."""
 
 from klamm.handlers import TABLE
 from klamm.wire.apis import API_BY_KEY, Api

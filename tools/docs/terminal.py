@@ -15,7 +15,6 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
-
 from tools.docs import apart
 
 PLACE = Path(__file__).parent.parent.parent / "docs" / "pictures" / "terminal.svg"

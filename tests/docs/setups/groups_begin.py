@@ -18,7 +18,8 @@ SECONDS = 60.0
 
 
 def main() -> None:
-    subprocess.run(["klamm", "up", "--detach"], check=True)
+    quick = [f"--set=group.consumer.{name}heartbeat.interval.ms=500" for name in ("min.", "")]
+    subprocess.run(["klamm", "up", "--detach", *quick], check=True)
     for topic, partitions in (("invoice", "4"), ("orders", "1")):
         subprocess.run(
             ["klamm", "topic", "create", topic, "--partitions", partitions, "--replication", "3"], check=True

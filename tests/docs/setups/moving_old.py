@@ -1,4 +1,4 @@
-"""The cluster that docs/moving.md moves away from: `invoice` with 90 records, some deleted, and a group in the middle."""
+"""The cluster that docs/moving.md moves away from: `invoice`, of which some is deleted, and a group in the middle."""
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient

@@ -19,7 +19,16 @@ def main() -> None:
     with six_brokers() as live:
         # The first topic of a new cluster begins at the first broker of the list (S8).
         live.create("invoice", 10, 3)
-        for draw in (draw_brokers, draw_placement, draw_topic, draw_isr, draw_committed, draw_acks, draw_groups, draw_failover):
+        for draw in (
+            draw_brokers,
+            draw_placement,
+            draw_topic,
+            draw_isr,
+            draw_committed,
+            draw_acks,
+            draw_groups,
+            draw_failover,
+        ):
             draw(live, options.into)
             print(draw.__name__.removeprefix("draw_"), flush=True)
 

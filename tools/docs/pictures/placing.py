@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
+from tools.docs.pictures.live import Live
+from tools.docs.pictures.svg import Drawing
 
 from klamm.cli.placement_table import rows_of
 from klamm.local.view import ClusterSeen
-from tools.docs.pictures.live import Live
-from tools.docs.pictures.svg import Drawing
 
 KINDS = ("leader", "first", "second")
 LETTERS = ("L", "F1", "F2")
@@ -71,7 +71,11 @@ def draw_brokers(live: Live, into: Path) -> None:
         picture.cell(x, 130, 84, 30, named[broker_id], kind)
         if place:
             picture.line(x - 20, 145, x - 2, 145)
-    note = "★ leads the quorum of controllers" if seen.controller in named else "a witness outside both racks leads the quorum"
+    note = (
+        "★ leads the quorum of controllers"
+        if seen.controller in named
+        else "a witness outside both racks leads the quorum"
+    )
     picture.text(624, 186, note, "q s e")
     picture.written(into / "brokers.svg")
 

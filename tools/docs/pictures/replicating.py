@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaError, Message, Producer
-
-from klamm.local.view import PartitionSeen
 from tools.docs.pictures.live import Live
 from tools.docs.pictures.placing import names
 from tools.docs.pictures.svg import Drawing
+
+from klamm.local.view import PartitionSeen
 
 TOPIC = "invoice"
 
@@ -120,7 +120,12 @@ def draw_acks(live: Live, into: Path) -> None:
         for number, broker in enumerate(seen.replicas):
             has = broker in holders
             picture.cell(336 + number * 84, y, 72, 24, "has it" if has else "not yet", "done" if has else "bad")
-    picture.text(16, 196, "acks=all was answered when the follower had left the in-sync replicas (replica.lag.time.max.ms=4000)", "q s")
+    picture.text(
+        16,
+        196,
+        "acks=all was answered when the follower had left the in-sync replicas (replica.lag.time.max.ms=4000)",
+        "q s",
+    )
     picture.written(into / "acks.svg")
 
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from confluent_kafka import Consumer
-
 from tools.docs.pictures.live import Live
 from tools.docs.pictures.svg import Drawing
 

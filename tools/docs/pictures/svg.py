@@ -52,7 +52,13 @@ class Drawing:
             f' width="{self._width}" height="{self._height}" role="img">'
         )
         paper = f'<rect class="paper" width="{self._width}" height="{self._height}" rx="6"/>'
-        lines = [head, f"<title>{escape(self._title)}</title>", f"<style>{STYLE}</style>", f"<defs>{ARROW}</defs>", paper]
+        lines = [
+            head,
+            f"<title>{escape(self._title)}</title>",
+            f"<style>{STYLE}</style>",
+            f"<defs>{ARROW}</defs>",
+            paper,
+        ]
         path.write_text("\n".join([*lines, *self._parts, "</svg>"]) + "\n", encoding="utf-8")
 
 

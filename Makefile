@@ -25,6 +25,7 @@ help:
 	@echo "make chaos RUNS=30     real processes under faults, FIRST=0 the first seed, a minute each, into proof/results/"
 	@echo "make crash             kill -9 a broker a hundred times under load"
 	@echo "make fuzz              a million mutated requests"
+	@echo "make docs              the tables and pictures of the documentation, made again from the code and a live cluster"
 	@echo "make install           the virtual environment with everything in it"
 
 install: $(VENV)/.installed
@@ -118,6 +119,13 @@ crash: install compiled
 
 fuzz: install compiled
 	$(BIN)/python -m tests.fuzz
+
+# What is made from the code, and from live clusters.
+.PHONY: docs
+docs: install compiled
+	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.docs.pictures
+	$(BIN)/python -m tools.docs.terminal
 
 clean:
 	rm -rf $(VENV) .jars .mypy_cache .ruff_cache .pytest_cache build dist src/*.egg-info

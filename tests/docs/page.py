@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,7 +28,11 @@ NOT_HERE = 75
 MARK = "KLAMM_DOCS_PAGE"
 """In the environment of everything that a page starts, so that it can be found and ended."""
 END_SECONDS = 30.0
+PYTEST = "python -m pytest -q -p no:cacheprovider"
 PROLOGUE = "set -e -o pipefail; trap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"
+
+PARSERS: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads}
+"""Blocks that are data, of which at least the form is looked at."""
 
 
 class Wrong(Exception):  # noqa: N818
@@ -57,9 +63,15 @@ class Reader:
             (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
             (self.directory / name).write_text(block.text + "\n", encoding="utf-8")
             self.files[name] = block.text
-            return "kept"
+            if not block.has_tests:
+                return "kept"
+            self._check_codes([self._run(f"{PYTEST} {name}", block)], block)
+            return "ran"
         if block.label in PYTHON:
             self._python(block)
+        elif block.label in PARSERS:
+            self._parse(block)
+            return "parsed"
         elif not block.is_shell:
             raise Wrong(f"a block of {block.label!r} is a file (its name in a first line `# name`), or has a marker")
         elif "stays" in block.marks:
@@ -88,8 +100,14 @@ class Reader:
         source = "\n\n".join([*(self.files[name] for name in _names(block, "after")), block.text])
         name = f"test_block_{block.line}.py" if block.has_tests else f"block_{block.line}.py"
         (self.directory / name).write_text(source + "\n", encoding="utf-8")
-        how = "python -m pytest -q -p no:cacheprovider" if block.has_tests else "python"
+        how = PYTEST if block.has_tests else "python"
         self._check_codes([self._run(f"{how} {name}", block)], block)
+
+    def _parse(self, block: Block) -> None:
+        try:
+            PARSERS[block.label](block.text)
+        except ValueError as problem:
+            raise Wrong(f"this is no {block.label}: {problem}") from problem
 
     def _prompts(self, block: Block) -> None:
         codes, everything = [], ""

@@ -1,10 +1,11 @@
 r"""A page of the documentation as a list of code blocks, each with what an invisible comment before it says.
 
 A comment of the form `<!-- key: value -->` right before a block speaks of that block; several may stand there. A block
-that is a file says so in its first line (`# orders.py`) or by a marker.
+that is a file says so in its first line (`# orders.py`) or by a marker. Of JSON, TOML, YAML and a diff of Python the
+form is looked at. A block of text is an example of what the block before it says: the same words, other numbers.
 
     skip: reason       not run; the reason is shown, and a test counts how many there are
-    needs: spark       run only where there is spark, java, kafka (the jars) or root; several with commas
+    needs: spark       run only where there is spark, java, kafka (the jars), root or time; several with commas
     expect: text       this text is in what the block says
     exit: 1            one of its commands ends with this code; otherwise all of them end with 0
     limit: 120         seconds that the block may take
@@ -23,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 KEYS = ("skip", "needs", "expect", "exit", "limit", "stays", "file", "after", "vary", "settles", "output", "setup")
-NEEDS = ("spark", "java", "kafka", "root")
+NEEDS = ("spark", "java", "kafka", "root", "time")
 SHELL = ("", "console", "sh", "bash", "shell", "shell-session")
 PYTHON = ("python", "py", "python3")
 LIMIT_SECONDS = 60.0

@@ -14,6 +14,7 @@ _UNKNOWABLE = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*Z?"), "<time>"),
     (re.compile(r"/[\w./-]*/klamm-data"), "<directory>"),
 )
+_WORD = re.compile(r"(?<![\w-])[A-Za-z]{4,}(?![\w-])")
 _COLORS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -30,6 +31,11 @@ def missing_line(shown: str, said: str, varies: str = "") -> str | None:
         if at < 0:
             return line
     return None
+
+
+def missing_words(shown: str, said: str) -> list[str]:
+    """The words of an example that were not said. Words have four letters or more and nothing else."""
+    return sorted(set(_WORD.findall(shown)) - set(_WORD.findall(said)))
 
 
 def plain(line: str, varies: str = "") -> str:

@@ -9,6 +9,7 @@ nor the usual ports are to be had.
 import argparse
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,16 +23,38 @@ from tools.docs import apart
 
 from tests.docs import orphans
 from tests.docs.blocks import PYTHON, ROOT, Block, blocks_of
-from tests.docs.outputs import missing_line
+from tests.docs.outputs import missing_line, missing_words
 
 NOT_HERE = 75
 MARK = "KLAMM_DOCS_PAGE"
 """In the environment of everything that a page starts, so that it can be found and ended."""
 END_SECONDS = 30.0
+LEFT = "left for longer runs"
 PYTEST = "python -m pytest -q -p no:cacheprovider"
 PROLOGUE = "set -e -o pipefail; trap 'echo \"this failed: $BASH_COMMAND\" >&2' ERR\n"
 
-PARSERS: dict[str, Callable[[str], object]] = {"json": json.loads, "toml": tomllib.loads}
+
+def _changed(text: str) -> object:
+    """Python after a change that is shown line by line has to be Python."""
+    lines = [line[1:] for line in text.splitlines() if not line.startswith("-")]
+    return compile("\n".join(lines), "<a change>", "exec")
+
+
+def _outline(text: str) -> object:
+    """YAML as people write it for tools: names with a colon, lists, comments. No tabs."""
+    strange = [line for line in text.splitlines() if not re.fullmatch(r" *(#.*|- .*|[\w.'\"/-]+:( .*)?)?", line)]
+    if strange:
+        raise ValueError(f"line {strange[0]!r}")
+    return text
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "json": json.loads,
+    "toml": tomllib.loads,
+    "diff": _changed,
+    "yaml": _outline,
+    "yml": _outline,
+}
 """Blocks that are data, of which at least the form is looked at."""
 
 
@@ -58,6 +81,8 @@ class Reader:
         if block.marks.get("output") == "above":
             self._compare(block.text, self.said, block)
             return "compared"
+        if block.label == "text":
+            return self._illustrate(block)
         name = block.file
         if name is not None:
             (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -103,10 +128,19 @@ class Reader:
         how = PYTEST if block.has_tests else "python"
         self._check_codes([self._run(f"{how} {name}", block)], block)
 
+    def _illustrate(self, block: Block) -> str:
+        """Text below a command is an example of what it says: other numbers, the same words."""
+        if not self.said:
+            return LEFT
+        strange = missing_words(block.text, self.said)
+        if strange:
+            raise Wrong(f"these words were not said: {', '.join(strange)}; it said\n{self.said}")
+        return "compared"
+
     def _parse(self, block: Block) -> None:
         try:
             PARSERS[block.label](block.text)
-        except ValueError as problem:
+        except (ValueError, SyntaxError) as problem:
             raise Wrong(f"this is no {block.label}: {problem}") from problem
 
     def _prompts(self, block: Block) -> None:
@@ -204,10 +238,9 @@ def run_page(page: Path, home: Path, available: set[str]) -> bool:
     for block in blocks_of(page):
         began = time.monotonic()
         problem = ""
-        if "skip" in block.marks:
-            how = "skipped"
-        elif not block.needs <= available:
-            how = "left for longer runs"
+        if "skip" in block.marks or not block.needs <= available:
+            how = "skipped" if "skip" in block.marks else LEFT
+            reader.said = ""
         else:
             try:
                 how = reader.follow(block)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 from tests.docs.leftovers import end_marked
-from tests.docs.page import MARK, NOT_HERE
+from tests.docs.page import LEFT, MARK, NOT_HERE
 
 WRONG = {
     "a command that fails": ("```sh\ntrue\nls nothing-there\ntrue\n```\n", "this failed: ls nothing-there"),
@@ -24,6 +24,8 @@ WRONG = {
     "who should stay": ("<!-- stays: ready -->\n```sh\necho gone\n```\n", "did not say 'ready' and stay"),
     "an extra that is not there": ("```sh\npip install 'klamm[sparc]'\n```\n", "no extra sparc"),
     "a target that is not there": ("```sh\nmake everything-well\n```\n", "everything-well"),
+    "words that are not said": ("```sh\necho sent 10\n```\n\n```text\nacknowledged 12\n```\n", "acknowledged"),
+    "no YAML": ("```yaml\nscrape_configs\n```\n", "this is no yaml"),
     "no JSON": ("```json\n{\n```\n", "this is no json"),
     "a block of a kind that nobody runs": ("```rust\nfn main() {}\n```\n", "'rust'"),
 }
@@ -50,9 +52,28 @@ remembered there
 remembered …
 ```
 
+```text
+remembered 12 at 10:30
+```
+
 <!-- exit: 1 -->
 ```sh
 false
+```
+
+```diff
+-import os
+ def f():
++    return 1
+```
+
+<!-- needs: time -->
+```sh
+false
+```
+
+```text
+what nobody has said
 ```
 """
 
@@ -74,7 +95,7 @@ def told(page: Path, text: str) -> tuple[int, list[dict[str, str]]]:
 
 @pytest.mark.parametrize(("text", "problem"), WRONG.values(), ids=list(WRONG))
 def test_what_is_wrong_with_a_page_is_noticed(text: str, problem: str, tmp_path: Path) -> None:
-    code, (block,) = told(tmp_path / "page.md", text)
+    code, (*_, block) = told(tmp_path / "page.md", text)
     assert code == 1 and block["how"] == "wrong"
     assert problem in block["problem"]
 
@@ -82,7 +103,17 @@ def test_what_is_wrong_with_a_page_is_noticed(text: str, problem: str, tmp_path:
 def test_a_page_is_one_terminal(tmp_path: Path) -> None:
     code, blocks = told(tmp_path / "page.md", RIGHT)
     assert code == 0, blocks
-    assert [block["how"] for block in blocks] == ["ran", "kept", "ran", "compared", "ran"]
+    assert [block["how"] for block in blocks] == [
+        "ran",
+        "kept",
+        "ran",
+        "compared",
+        "compared",
+        "ran",
+        "parsed",
+        LEFT,
+        LEFT,
+    ]
 
 
 def test_who_was_left_running_is_ended(tmp_path: Path) -> None:

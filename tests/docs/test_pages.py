@@ -20,7 +20,7 @@ from tests.docs.leftovers import end_marked
 from tests.docs.page import MARK, NOT_HERE
 
 PAGES = {page.name: blocks_of(page) for page in pages()}
-QUICK_SECONDS, LONG_SECONDS = 120.0, 900.0
+QUICK_SECONDS, LONG_SECONDS = 120.0, 2400.0
 SKIPS = 1
 """So many blocks may be skipped, in all pages together. Lower it when one is mended."""
 UNTIL_MERGED = 4
@@ -37,7 +37,9 @@ def whole_pages() -> list[object]:
     for name, blocks in PAGES.items():
         needs = needs_of(blocks)
         if needs:
-            found.append(pytest.param(name, marks=pytest.mark.long if "spark" in needs else pytest.mark.compat))
+            found.append(
+                pytest.param(name, marks=pytest.mark.long if needs & {"spark", "time"} else pytest.mark.compat)
+            )
     return found
 
 
@@ -112,7 +114,7 @@ def is_there(need: str) -> bool:
         return has_java() and any((ROOT / ".jars" / "kafka").glob("kafka-clients*.jar"))
     if need == "java":
         return has_java()
-    return os.geteuid() == 0
+    return need == "time" or os.geteuid() == 0
 
 
 def has_java() -> bool:

@@ -269,7 +269,8 @@ def environment_for(home: Path) -> None:
         path = f'PATH="{os.environ["PATH"]}" ' if name == "make" else ""
         (tools / name).write_text(f'#!/bin/sh\n{path}exec "{sys.executable}" -m tests.docs.{module} "$@"\n')
         (tools / name).chmod(0o755)
-    for name in [name for name in os.environ if name.startswith(("KLAMM_", "XDG_", "SPARK_")) and name != MARK]:
+    strange = ("KLAMM_", "XDG_", "SPARK_", "PYTHONDONT")
+    for name in [name for name in os.environ if name.startswith(strange) and name != MARK]:
         del os.environ[name]
     os.environ |= {
         "HOME": str(home),

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from tools.docs.__main__ import made, stale
 from tools.docs.apis import ABSENT, SERVED
+from tools.docs.settings import settings_page
 
+from klamm.config import broker_settings, topic_settings
 from klamm.handlers import TABLE
 from klamm.wire.apis import API_BY_KEY
 from tests.docs.blocks import ROOT, pages
@@ -28,6 +30,12 @@ def test_every_api_has_a_row() -> None:
     """One that is new goes to `other` until somebody says what it is for."""
     assert {key for keys in SERVED.values() for key in keys} >= set(TABLE)
     assert {key for keys in [*SERVED.values(), *ABSENT.values()] for key in keys} == set(API_BY_KEY)
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    page = settings_page()
+    missing = [name for name in [*broker_settings(), *topic_settings()] if f"`{name}`" not in page]
+    assert missing == [], "a table that tools/docs/settings.py does not know"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)

@@ -37,8 +37,12 @@ NOTES = {
 
 def settings_page() -> str:
     parts = [OPENING, "## Of a broker\n"]
-    for table in (SERVER_SETTINGS, LOG_SETTINGS, CLUSTER_SETTINGS, COORDINATOR_SETTINGS):
-        parts += [_section(title, names, broker_settings()) for title, names in _sections(table)]
+    tables = (SERVER_SETTINGS, LOG_SETTINGS, CLUSTER_SETTINGS, COORDINATOR_SETTINGS)
+    sections = [section for table in tables for section in _sections(table)]
+    known = {name for _, names in sections for name in names}
+    own = [each.name for each in broker_settings().values() if each.status is Status.WORKS and each.name not in known]
+    sections += [("Not of Kafka", own)] if own else []
+    parts += [_section(title, names, broker_settings()) for title, names in sections]
     parts.append(
         "## Of a topic\n\nWhat a topic does not set itself is taken from the broker's setting in the last column.\n"
     )

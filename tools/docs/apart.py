@@ -13,7 +13,7 @@ from pathlib import Path
 
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
 GET_FLAGS, SET_FLAGS, IS_UP = 0x8913, 0x8914, 1
-PORTS = [*range(9092, 9100), *range(19092, 19100)]
+PORTS = [*range(9092, 9100), *range(9404, 9412), *range(19092, 19100)]
 """Those that pages use."""
 
 

@@ -19,11 +19,10 @@ from klamm.pipeline.progress import Standing
 from klamm.pipeline.queries import Queries, Wishes
 from klamm.pipeline.reaching import Reaching
 from klamm.pipeline.session import LOCAL
-from klamm.pipeline.spark import session
+from klamm.pipeline.spark import GOES_ON, session
 from klamm.pipeline.stopping import StopSignals
 
 LOOK_SECONDS = 0.25
-GOES_ON = "What it had written before that stays; the next run goes on from there."
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60000",

@@ -25,6 +25,7 @@ from klamm.partition.isr import IsrOutcome, IsrWish
 from klamm.partition.leader import Leader
 from klamm.partition.progress import NO_BROKER_EPOCH, Progress
 from klamm.partition.surroundings import Surroundings
+from klamm.partition.traffic import Traffic
 from klamm.partition.watermark import followers_watermark
 
 ALL = -1
@@ -82,6 +83,7 @@ class Partition:
         "terms_ended",
         "topic_id",
         "topic_partition",
+        "traffic",
         "waits_for_disk",
         "why_gone",
     )
@@ -96,10 +98,13 @@ class Partition:
         grown: Grown,
         surroundings: Surroundings | None = None,
         high_watermark: Offset = 0,
+        traffic: Traffic | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
+        self.traffic = traffic or Traffic()
+        """Its topic's."""
         self.me = me
         self.leader: BrokerId = NO_BROKER
         self.leader_epoch: Epoch = -1
@@ -225,6 +230,10 @@ class Partition:
         except DiskFailed as error:
             self._disk_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if not appended.duplicate:
+            traffic = self.traffic
+            traffic.messages_in += appended.last_offset - appended.base_offset + 1
+            traffic.bytes_in += len(view)
         if not self._grown_noted:
             self.note_grown()
         if self._commits_alone:
@@ -406,6 +415,7 @@ class Partition:
             except DiskFailed as error:
                 self._disk_failed(error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            self.traffic.replication_bytes_in += len(records)
         if agrees:
             self._agreed_end = log.end_offset
         self._leaders_watermark = leaders_watermark

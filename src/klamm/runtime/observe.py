@@ -1,4 +1,4 @@
-"""Facts become log lines: one line a fact, on standard error, with the time and how serious it is.
+"""Facts become log lines: one line a fact, on standard error, with the time and how serious it is; and are counted.
 
 What a stranger sent (a topic's name, a client id) may stand in a fact. Control characters are shown as escapes, so
 nobody can forge a line.
@@ -8,6 +8,7 @@ import contextlib
 import sys
 import time
 
+from klamm.broker.facts import InSyncReplicasChanged
 from klamm.facts import Fact, Tell
 
 SHOWN = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
@@ -29,6 +30,24 @@ def log_lines(node_id: int) -> Tell:
             sys.stderr.flush()
 
     return tell
+
+
+class FactCounts:
+    """How often each kind of fact was told; passes them on."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.by_kind: dict[type[Fact], int] = {}
+        self.isr_shrinks = 0
+        self.isr_expands = 0
+
+    def tell(self, fact: Fact) -> None:
+        kind = type(fact)
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
+        if isinstance(fact, InSyncReplicasChanged):
+            self.isr_shrinks += bool(set(fact.before) - set(fact.after))
+            self.isr_expands += bool(set(fact.after) - set(fact.before))
+        self._tell(fact)
 
 
 def printable(text: str) -> str:

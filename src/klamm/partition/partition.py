@@ -158,6 +158,7 @@ class Partition:
         is_new_epoch = state.leader_epoch > self.leader_epoch
         is_news = state.partition_epoch > self.partition_epoch
         self.leader = state.leader
+        self._count_in_sync(state.isr)
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
@@ -195,6 +196,13 @@ class Partition:
         self.followers_hear = self.leading is not None and bool(self.leading.followers)
         self.can_commit = self.leading is None or len(self.in_sync) >= self.min_in_sync
         self._commits_alone = self.leading is not None and not self.followers_hear and not self.waits_for_disk
+
+    def _count_in_sync(self, in_sync: tuple[BrokerId, ...]) -> None:
+        """Those are in sync from now on. Each change is counted once, by who leads after it."""
+        if self.leader == self.me and self.partition_epoch >= 0 and in_sync != self.in_sync:
+            before, after = set(self.in_sync), set(in_sync)
+            self.traffic.isr_shrinks += not before <= after
+            self.traffic.isr_expands += not after <= before
 
     @property
     def is_leader(self) -> bool:
@@ -370,6 +378,7 @@ class Partition:
         if outcome.error:
             leading.refused(outcome.error)
         elif outcome.leader_epoch == self.leader_epoch and outcome.partition_epoch >= self.partition_epoch:
+            self._count_in_sync(outcome.isr)
             self.partition_epoch = outcome.partition_epoch
             self.in_sync = outcome.isr
             leading.granted(outcome.isr, now.monotonic_ms)

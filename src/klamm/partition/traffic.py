@@ -1,8 +1,16 @@
-"""What went through the replicas of one topic on this broker: sums, added to once a batch, never once a record."""
+"""What happened to the replicas of one topic on this broker: sums, added to once a batch, never once a record."""
 
 
 class Traffic:
-    __slots__ = ("bytes_in", "bytes_out", "messages_in", "replication_bytes_in", "replication_bytes_out")
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "isr_expands",
+        "isr_shrinks",
+        "messages_in",
+        "replication_bytes_in",
+        "replication_bytes_out",
+    )
 
     def __init__(self) -> None:
         self.messages_in = 0
@@ -14,6 +22,10 @@ class Traffic:
         """What was taken from leaders elsewhere."""
         self.replication_bytes_out = 0
         """What followers elsewhere were given."""
+
+        self.isr_shrinks = 0
+        """How often replicas left the in-sync ones of a partition that is led here, by whose wish ever."""
+        self.isr_expands = 0
 
     def add(self, other: "Traffic") -> None:
         for name in self.__slots__:

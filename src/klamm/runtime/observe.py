@@ -8,7 +8,6 @@ import contextlib
 import sys
 import time
 
-from klamm.broker.facts import InSyncReplicasChanged
 from klamm.facts import Fact, Tell
 
 SHOWN = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
@@ -38,15 +37,10 @@ class FactCounts:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self.by_kind: dict[type[Fact], int] = {}
-        self.isr_shrinks = 0
-        self.isr_expands = 0
 
     def tell(self, fact: Fact) -> None:
         kind = type(fact)
         self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
-        if isinstance(fact, InSyncReplicasChanged):
-            self.isr_shrinks += bool(set(fact.before) - set(fact.after))
-            self.isr_expands += bool(set(fact.after) - set(fact.before))
         self._tell(fact)
 
 

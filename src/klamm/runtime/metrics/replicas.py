@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from klamm.partition.partition import Partition
+from klamm.partition.traffic import Traffic
 from klamm.runtime.metrics.family import COUNTER, GAUGE, Gather, Sample, Seen, family, labelled, one, place_of
 
 MANAGER = "kafka_server_replicamanager"
@@ -46,16 +47,19 @@ def offline(seen: Seen) -> float:
     return seen.tally.offline
 
 
-@one(
-    f"{MANAGER}_isrshrinks_total", COUNTER, "How often a leader here took a slow follower out of the in-sync replicas."
-)
+@one(f"{MANAGER}_isrshrinks_total", COUNTER, "How often replicas left the in-sync ones of a partition led here.")
 def isr_shrinks(seen: Seen) -> float:
-    return seen.facts.isr_shrinks
+    return sum(traffic.isr_shrinks for traffic in _traffic(seen))
 
 
-@one(f"{MANAGER}_isrexpands_total", COUNTER, "How often a leader here let a follower in that had caught up.")
+@one(f"{MANAGER}_isrexpands_total", COUNTER, "How often replicas came back to them.")
 def isr_expands(seen: Seen) -> float:
-    return seen.facts.isr_expands
+    return sum(traffic.isr_expands for traffic in _traffic(seen))
+
+
+def _traffic(seen: Seen) -> list[Traffic]:
+    partitions = seen.broker.partitions
+    return [partitions.traffic_before, *partitions.traffic.values()]
 
 
 @family(

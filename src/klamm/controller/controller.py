@@ -66,6 +66,10 @@ class Controller:
         return self._state.image
 
     @property
+    def partition_count(self) -> int:
+        return sum(self._state.leads.values()) + len(self._state.leaderless)
+
+    @property
     def leaderless_count(self) -> int:
         """How many partitions nobody leads."""
         return len(self._state.leaderless)

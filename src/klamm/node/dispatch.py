@@ -246,7 +246,7 @@ class Dispatch:
                 connection.closing = True
             else:
                 connection.ready(place, pieces)
-                times.note(now.monotonic_ms - asked_ms)
+                times.note(int((now.monotonic_ms - asked_ms) * 1000.0))
             self._touch(connection)
 
         connection.wait(place)

@@ -13,16 +13,16 @@ class Times:
     """How long things took, counted by powers of two: bucket n holds what took less than 2^n microseconds, and not less
     than half of that."""
 
-    __slots__ = ("buckets", "total_ms")
+    __slots__ = ("buckets", "total_us")
 
     def __init__(self) -> None:
         self.buckets = [0] * BUCKETS
-        self.total_ms = 0.0
+        self.total_us = 0
 
-    def note(self, took_ms: float, count: int = 1) -> None:
+    def note(self, took_us: int, count: int = 1) -> None:
         """So many took so long, each of them."""
-        self.buckets[int(took_ms * 1000.0).bit_length()] += count
-        self.total_ms += took_ms * count
+        self.buckets[took_us.bit_length()] += count
+        self.total_us += took_us * count
 
 
 class Served:

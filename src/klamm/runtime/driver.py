@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -19,7 +19,7 @@ from klamm.metadata.image import Endpoint
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
-from klamm.node.served import Times
+from klamm.node.served import Served, Times
 from klamm.runtime.dialer import Dialer
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
@@ -40,7 +40,8 @@ class Driver:
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
-        self._took_ms = 0.0
+        self._counts: Mapping[int, Served] = {}
+        self._took_us = 0
         self.steps = Times()
         """How long steps took, with what they had done."""
         self._acts: deque[Callable[[Now], list[Effect]]] = deque()
@@ -53,6 +54,7 @@ class Driver:
 
     def start(self, endpoint: Endpoint) -> None:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
+        self._counts = self.node.cluster.dispatch.counts
         self._run(lambda now: self.node.start(endpoint, now))
 
     def begin_to_stop(self) -> None:
@@ -90,12 +92,15 @@ class Driver:
         if self._is_acting:
             return
         self._is_acting = True
+        steps = self.steps
         try:
             while self._acts and not self.is_down:
                 began = now()
                 self._perform(self._acts.popleft()(began))
-                self._took_ms = time.monotonic() * 1000.0 - began.monotonic_ms
-                self.steps.note(self._took_ms)
+                # As `note` does, without the call.
+                self._took_us = took_us = int(time.monotonic() * 1_000_000.0 - began.monotonic_ms * 1000.0)
+                steps.buckets[took_us.bit_length()] += 1
+                steps.total_us += took_us
         finally:
             self._is_acting = False
 
@@ -123,13 +128,13 @@ class Driver:
             self.step(Received(connection, frames))
             return self._left
         # Requests that come together are of one kind, but for a client's first few; those are timed by the first.
-        api, counts = frames[0][1], self.node.cluster.dispatch.counts
-        served = counts.get(api)
+        served = self._counts.get(frames[0][1])
         before = 0 if served is None else served.answered
         self.step(Received(connection, frames))
-        served = served or counts.get(api)
+        if served is None:
+            served = self._counts.get(frames[0][1])
         if served is not None and served.answered > before:
-            served.times.note(self._took_ms, served.answered - before)
+            served.times.note(self._took_us, served.answered - before)
         return self._left
 
     def drained(self, connection: int) -> None:

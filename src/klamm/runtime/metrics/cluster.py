@@ -121,5 +121,5 @@ def topics(seen: Seen) -> float:
 
 @one(f"{CONTROLLER}_globalpartitioncount", GAUGE, "Partitions of the cluster.")
 def partitions(seen: Seen) -> float:
-    image = _image(seen)
-    return 0 if image is None else sum(len(topic.partitions) for topic in image.topics.values())
+    controller = _controlled(seen)
+    return 0 if controller is None else controller.partition_count

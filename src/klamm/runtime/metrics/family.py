@@ -10,44 +10,16 @@ from typing import NamedTuple, TypeAlias
 
 from klamm.broker.broker import Broker
 from klamm.exposition import labels
-from klamm.ids import BrokerId, Now
+from klamm.ids import Now
 from klamm.partition.partition import Partition
 from klamm.runtime.driver import Driver
+from klamm.runtime.metrics.tally import Tally
 from klamm.runtime.observe import FactCounts
 
 COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 Sample: TypeAlias = tuple[str, float]
 """What stands behind the family's name (labels, mostly), and the value."""
-
-
-class Tally:
-    """What is added up over all replicas here, some at a time."""
-
-    __slots__ = ("at_min_isr", "followed_by", "leaders", "offline", "under_min_isr", "under_replicated")
-
-    def __init__(self) -> None:
-        self.leaders = 0
-        self.under_replicated = 0
-        self.under_min_isr = 0
-        self.at_min_isr = 0
-        self.offline = 0
-        self.followed_by: dict[BrokerId, int] = {}
-        """By follower: how far it is behind where it is furthest behind, in records."""
-
-    def add(self, partition: Partition) -> None:
-        self.offline += partition.failure is not None
-        if partition.leading is None or partition.deleted:
-            return
-        in_sync = len(partition.in_sync)
-        self.leaders += 1
-        self.under_replicated += in_sync < len(partition.replicas)
-        self.under_min_isr += in_sync < partition.min_in_sync
-        self.at_min_isr += in_sync == partition.min_in_sync
-        end = partition.log.end_offset
-        for follower in partition.leading.followers.values():
-            behind = end - max(follower.end_offset, partition.log.start_offset)
-            self.followed_by[follower.broker_id] = max(behind, self.followed_by.get(follower.broker_id, 0))
 
 
 class Seen(NamedTuple):

@@ -6,14 +6,12 @@ from itertools import islice
 from klamm.exposition import header, number
 from klamm.runtime.driver import Driver, now
 from klamm.runtime.metrics import cluster, groups, process, replicas, traffic
-from klamm.runtime.metrics.family import FAMILIES, Family, Seen, Tally
+from klamm.runtime.metrics.family import FAMILIES, Family, Seen
+from klamm.runtime.metrics.tally import SLICE, Tally
 from klamm.runtime.observe import FactCounts
 
 # Each of them lists its families when it is imported, in this order or another.
 PARTS = (cluster, groups, process, replicas, traffic)
-
-SLICE = 200
-"""So many samples are written in one go: a quarter of a millisecond, about."""
 
 PIECE_BYTES = 4096
 """Small families are sent together."""
@@ -22,9 +20,7 @@ PIECE_BYTES = 4096
 def metrics_page(driver: Driver, facts: FactCounts) -> Iterator[str]:
     """In pieces that take less than a millisecond each to make; some are empty."""
     seen = Seen(driver, facts, driver.node.broker.partitions.in_any_order(), Tally(), now())
-    for first in range(0, len(seen.replicas), SLICE):
-        for partition in seen.replicas[first : first + SLICE]:
-            seen.tally.add(partition)
+    for _ in seen.tally.add_up(driver.node.broker, seen.replicas):
         yield ""
     written = ""
     for each in FAMILIES:

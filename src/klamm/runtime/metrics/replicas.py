@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 
 from klamm.partition.partition import Partition
-from klamm.partition.traffic import Traffic
 from klamm.runtime.metrics.family import COUNTER, GAUGE, Gather, Sample, Seen, family, labelled, one, place_of
 
 MANAGER = "kafka_server_replicamanager"
@@ -49,17 +48,12 @@ def offline(seen: Seen) -> float:
 
 @one(f"{MANAGER}_isrshrinks_total", COUNTER, "How often replicas left the in-sync ones of a partition led here.")
 def isr_shrinks(seen: Seen) -> float:
-    return sum(traffic.isr_shrinks for traffic in _traffic(seen))
+    return seen.tally.traffic.isr_shrinks
 
 
 @one(f"{MANAGER}_isrexpands_total", COUNTER, "How often replicas came back to them.")
 def isr_expands(seen: Seen) -> float:
-    return sum(traffic.isr_expands for traffic in _traffic(seen))
-
-
-def _traffic(seen: Seen) -> list[Traffic]:
-    partitions = seen.broker.partitions
-    return [partitions.traffic_before, *partitions.traffic.values()]
+    return seen.tally.traffic.isr_expands
 
 
 @family(

@@ -17,11 +17,11 @@ BOUNDS_US = [1 << power for power in range(4, 25)]
 
 def _by_topic(value_of: Callable[[Traffic], int]) -> Gather:
     def gather(seen: Seen) -> Iterator[Sample]:
-        partitions = seen.broker.partitions
-        by_topic = list(partitions.traffic.items())
-        yield "", value_of(partitions.traffic_before) + sum(value_of(traffic) for _, traffic in by_topic)
-        for topic, traffic in by_topic:
-            yield f'{{topic="{topic}"}}', value_of(traffic)
+        yield "", value_of(seen.tally.traffic)
+        by_topic = seen.broker.partitions.traffic
+        for topic in list(by_topic):
+            if (traffic := by_topic.get(topic)) is not None:
+                yield f'{{topic="{topic}"}}', value_of(traffic)
 
     return gather
 
@@ -51,7 +51,7 @@ def requests(seen: Seen) -> Iterator[Sample]:
 )
 def request_times(seen: Seen) -> Iterator[Sample]:
     for key, served in sorted(seen.driver.node.cluster.dispatch.counts.items()):
-        yield from timed({"request": API_BY_KEY[key].name}, served.times, per_unit=1_000, unit_of_ms=1.0)
+        yield from timed({"request": API_BY_KEY[key].name}, served.times, unit_us=1_000)
 
 
 @one("klamm_requests_waiting", GAUGE, "Requests that wait for records, for replicas or for members of their group.")
@@ -76,13 +76,13 @@ def peer_connections(seen: Seen) -> float:
 
 @family("klamm_node_step_seconds", HISTOGRAM, "How long the node took for one event and what followed from it.")
 def steps(seen: Seen) -> Iterator[Sample]:
-    yield from timed({}, seen.driver.steps, per_unit=1_000_000, unit_of_ms=0.001)
+    yield from timed({}, seen.driver.steps, unit_us=1_000_000)
 
 
-def timed(pairs: dict[str, object], times: Times, per_unit: int, unit_of_ms: float) -> list[Sample]:
+def timed(pairs: dict[str, object], times: Times, unit_us: int) -> list[Sample]:
     """As a histogram in a unit of so many microseconds."""
     first, last = BOUNDS_US[0].bit_length(), BOUNDS_US[-1].bit_length()
     buckets = times.buckets
     counts = [sum(buckets[:first]), *buckets[first:last], sum(buckets[last:])]
-    bounds = [bound / per_unit for bound in BOUNDS_US]
-    return histogram(pairs, bounds, counts, times.total_ms * unit_of_ms)
+    bounds = [bound / unit_us for bound in BOUNDS_US]
+    return histogram(pairs, bounds, counts, times.total_us / unit_us)

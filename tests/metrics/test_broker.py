@@ -11,12 +11,13 @@ from confluent_kafka.admin import AdminClient
 
 from klamm.runtime.metrics.family import FAMILIES
 from klamm.runtime.metrics.page import PARTS
+from klamm.runtime.metrics.tally import SLICE
 from tests.harness.klamm_node import KlammNode
 from tests.harness.node import free_port
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
-from tests.metrics.scraping import asked, scraped
+from tests.metrics.scraping import asked, parsed, scraped
 
 TRAFFIC = "kafka_server_brokertopicmetrics"
 REQUESTS = "kafka_network_requestmetrics"
@@ -220,6 +221,22 @@ def test_strange_bytes_on_the_metrics_port_do_not_disturb_the_broker(broker: Wat
     create_topic(broker.bootstrap, topic, 1)
     write(broker.bootstrap, topic, "all is well")
     assert scraped(broker.metrics_port).value(f"{TRAFFIC}_messagesin_total", topic=topic) == 1
+
+
+def test_a_long_page_is_made_a_few_samples_at_a_time(broker: Watched, topic: str) -> None:
+    """Between two pieces the node serves others."""
+    create_topic(broker.bootstrap, topic, 1_000)
+    with socket.create_connection(("127.0.0.1", broker.metrics_port), 20) as sock:
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+        rest = b"".join(iter(lambda: sock.recv(65536), b"")).partition(b"\r\n\r\n")[2]
+    pieces = []
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        pieces.append(rest[: int(size, 16)].decode())
+        rest = rest[int(size, 16) + 2 :]
+    assert pieces.pop() == ""
+    assert max(piece.count("\n") for piece in pieces) < 2 * SLICE and len(pieces) > 9 * 1_000 / SLICE
+    assert parsed("".join(pieces)).value("kafka_log_log_size", topic=topic, partition=999) == 0
 
 
 def test_a_taken_port_is_said_and_does_not_stop_a_broker(tmp_path: Path) -> None:

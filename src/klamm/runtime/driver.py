@@ -40,7 +40,8 @@ class Driver:
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
-        self._counts: Mapping[int, Served] = {}
+        self.counts: Mapping[int, Served] = {}
+        """How the node answered requests, by API; given by who knows the node's parts."""
         self._took_us = 0
         self.steps = Times()
         """How long steps took, with what they had done."""
@@ -54,7 +55,6 @@ class Driver:
 
     def start(self, endpoint: Endpoint) -> None:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
-        self._counts = self.node.cluster.dispatch.counts
         self._run(lambda now: self.node.start(endpoint, now))
 
     def begin_to_stop(self) -> None:
@@ -128,11 +128,11 @@ class Driver:
             self.step(Received(connection, frames))
             return self._left
         # Requests that come together are of one kind, but for a client's first few; those are timed by the first.
-        served = self._counts.get(frames[0][1])
+        served = self.counts.get(frames[0][1])
         before = 0 if served is None else served.answered
         self.step(Received(connection, frames))
         if served is None:
-            served = self._counts.get(frames[0][1])
+            served = self.counts.get(frames[0][1])
         if served is not None and served.answered > before:
             served.times.note(self._took_us, served.answered - before)
         return self._left

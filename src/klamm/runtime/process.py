@@ -72,6 +72,7 @@ class Running:
         self._files = RealFiles(self._directory, open_files)
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
+        self.driver.counts = node.cluster.dispatch.counts
         self._monitoring = Monitoring(self.driver, facts) if config.metrics_place is not None else None
         self._on_end: Callable[[bool], None] = lambda clean: None
         self._is_clean = False

@@ -38,7 +38,7 @@ for _name, _what, _value_of in (
 
 @family("kafka_network_requestmetrics_requests_total", COUNTER, "Requests that came over connections.", "request")
 def requests(seen: Seen) -> Iterator[Sample]:
-    for key, served in sorted(seen.driver.node.cluster.dispatch.counts.items()):
+    for key, served in sorted(seen.driver.counts.items()):
         yield labelled({"request": API_BY_KEY[key].name}, served.requests)
 
 
@@ -50,7 +50,7 @@ def requests(seen: Seen) -> Iterator[Sample]:
     "request",
 )
 def request_times(seen: Seen) -> Iterator[Sample]:
-    for key, served in sorted(seen.driver.node.cluster.dispatch.counts.items()):
+    for key, served in sorted(seen.driver.counts.items()):
         yield from timed({"request": API_BY_KEY[key].name}, served.times, unit_us=1_000)
 
 

@@ -11,7 +11,6 @@ import contextlib
 import socket
 from collections.abc import Callable, Iterator
 from enum import Enum
-from traceback import format_exc
 from typing import NamedTuple, TypeAlias
 
 from klamm.facts import Tell
@@ -210,6 +209,8 @@ class HttpServer:
             text = next(visitor.pieces, None)
         except Exception:
             # Half a page must not look like a whole one, and a page is no reason to stop a broker.
+            from traceback import format_exc
+
             self._tell(PageFailed(visitor.path, format_exc()))
             self._close(visitor)
             return

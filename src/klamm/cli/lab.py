@@ -89,13 +89,12 @@ def _run(options: argparse.Namespace) -> int:
     try:
         with stage:
             found = chosen.measured(stage)
-    finally:
-        if stage.is_kept and not options.json:
-            narrator.kept(stage)
-    if options.json:
-        print_json(_document(chosen, found, stage))
-    else:
+        if options.json:
+            print_json(_document(chosen, found, stage))
         narrator.conclude(found)
+    finally:
+        if stage.is_kept:
+            narrator.kept(stage)
     return 0 if found.holds else FAILED
 
 

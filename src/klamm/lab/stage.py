@@ -4,6 +4,7 @@ Free ports, a directory of its own below the system's temporary one. However the
 and the directory is removed; only `keep` and an end without interruption leave them, all nodes running again.
 """
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,16 +14,20 @@ from typing import NamedTuple
 
 from klamm.lab.leftovers import PREFIX, disown, own, remove
 from klamm.lab.problems import LabError
-from klamm.local.agreeing import Wish
+from klamm.local.agreeing import HOST, Wish
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.ports import HeldPorts, ports_from
+from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord
+from klamm.local.topology import planned
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
 from klamm.records.batch import batches
 
 ASK_SECONDS = 2.0
 PATIENCE_SECONDS = 20.0
 LOOK_AGAIN_SECONDS = 0.02
+TRIES = 50
 
 
 class Layout(NamedTuple):
@@ -51,13 +56,14 @@ class Stage:
         own(self.directory)
         self._cluster = LocalCluster(self.directory)
         try:
-            layout = self._layout
-            self.record: ClusterRecord = self._cluster.up(Wish(layout.brokers, layout.racks, 0, layout.settings))
+            self._ports = _held_ports(len(planned(self._layout.brokers, self._layout.racks)))
+            wish = Wish(self._layout.brokers, self._layout.racks, self._ports.ports[0], self._layout.settings)
+            self.record: ClusterRecord = self._cluster.up(wish)
+            took, self._began = time.monotonic() - self._began, time.monotonic()
+            self.tell(f"{len(self.record.brokers)} brokers are up; starting them took {took:.1f} s")
         except BaseException:
-            self._remove()
+            remove(self._cluster)
             raise
-        took, self._began = time.monotonic() - self._began, time.monotonic()
-        self.tell(f"{len(self.record.brokers)} brokers are up; starting them took {took:.1f} s")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
@@ -66,7 +72,8 @@ class Stage:
             disown(self.directory)
             self.is_kept = True
         else:
-            self._remove()
+            remove(self._cluster)
+        self._ports.let_go()
 
     # The story.
 
@@ -201,8 +208,15 @@ class Stage:
                 self.resume(node.node_id)
         self.start(*(node.node_id for node in self.record.nodes))
 
-    def _remove(self) -> None:
-        remove(self._cluster)
+
+def _held_ports(count: int) -> HeldPorts:
+    """Free ports in a row, held while the experiment lasts: the port of a node that is down is nobody else's."""
+    for _ in range(TRIES):
+        with HeldPorts(HOST, [0]) as any_port:
+            first = any_port.ports[0]
+        with contextlib.suppress(LocalError):
+            return HeldPorts(HOST, ports_from(first, count))
+    raise LabError(f"there are no {count} free ports in a row")
 
 
 def wait_until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE_SECONDS) -> None:

@@ -48,14 +48,19 @@ class Narrator:
             self._console.print("It does NOT hold: see the lines that say NO.", style="bold red")
 
     def kept(self, stage: Stage) -> None:
-        self._paragraph(
-            "The cluster is still there",
-            f"bootstrap servers: {stage.record.bootstrap_servers}\n"
-            f"look at it: klamm status --dir {stage.directory}\n"
-            f"stop it:    klamm down --dir {stage.directory}",
+        self._heading("The cluster is still there")
+        lines = (
+            f"bootstrap servers: {stage.record.bootstrap_servers}",
+            f"look at it:        klamm status --dir {stage.directory}",
+            f"stop it:           klamm down --dir {stage.directory}",
         )
+        # To be copied, so a line stays a line.
+        self._console.print("\n".join(lines), soft_wrap=True)
 
     def _paragraph(self, heading: str, text: str) -> None:
-        self._console.print()
-        self._console.print(heading, style="bold")
+        self._heading(heading)
         self._console.print(text, width=min(WIDTH, self._console.width))
+
+    def _heading(self, text: str) -> None:
+        self._console.print()
+        self._console.print(text, style="bold")

@@ -122,6 +122,7 @@ def measured(stage: Stage) -> Acks:
     before = {acks: len(writer.acknowledged) for acks, writer in trial.writers.items()}
     leaders = trial.lose_the_leader()
     bring_leader_back(stage, TOPICS)
+    stage.tell(f"broker {LEADER} is back and in sync; now everything is read")
     tallies = (_tally(acks, writer, before[acks], trial.readable(acks)) for acks, writer in trial.writers.items())
     return Acks(tuple(tallies), in_sync, leaders)
 

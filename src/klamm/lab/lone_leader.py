@@ -38,8 +38,8 @@ def lose_leader(stage: Stage, topics: Sequence[str]) -> tuple[int, ...]:
     stage.tell(f"kill -9 to broker {LEADER}")
     stage.resume(*FOLLOWERS)
     leaders = tuple(stage.wait_led(topic, FOLLOWERS) for topic in topics)
-    led = ", ".join(f"{topic} by broker {leader}" for topic, leader in zip(topics, leaders, strict=True))
-    stage.tell(f"the followers go on; led are {led}")
+    led = ", ".join(f"broker {leader} leads {topic}" for topic, leader in zip(topics, leaders, strict=True))
+    stage.tell(f"the followers go on: {led}")
     return leaders
 
 
@@ -47,4 +47,3 @@ def bring_leader_back(stage: Stage, topics: Sequence[str]) -> None:
     stage.start(LEADER)
     for topic in topics:
         stage.wait_in_sync(topic, REPLICAS)
-    stage.tell(f"broker {LEADER} is back and in sync")

@@ -81,10 +81,6 @@ class Stage:
         """Since the cluster was up."""
         return time.monotonic() - self._began
 
-    def seconds_at(self, moment: float) -> float:
-        """The same, of a moment of the monotonic clock."""
-        return moment - self._began
-
     def tell(self, text: str) -> Told:
         told = Told(self.seconds(), text)
         self._listen(told)

@@ -19,8 +19,9 @@ from klamm.lab.stage import wait_until
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
 
-QUIET = {"log_level": 0}
-"""Brokers die here on purpose; the library would tell of each."""
+USUAL = {"log_level": 0, "reconnect.backoff.max.ms": 500}
+"""Brokers die here on purpose: the library would tell of each, and would try one that is back only after up to ten
+seconds."""
 ANSWER_SECONDS = 20.0
 POLL_SECONDS = 0.05
 STREAM_PAUSE_SECONDS = 0.004
@@ -48,7 +49,7 @@ class Writer:
     def __init__(self, bootstrap: str, acks: str, settings: Mapping[str, Any] | None = None) -> None:
         from confluent_kafka import Producer
 
-        basics = {"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0, **QUIET}
+        basics = {"bootstrap.servers": bootstrap, "acks": acks, "linger.ms": 0, **USUAL}
         self._producer = Producer({**basics, **(settings or {})})
         self.sent: list[Sent] = []
 
@@ -97,7 +98,7 @@ class Reader:
         from confluent_kafka import Consumer, TopicPartition
 
         basics = {"bootstrap.servers": bootstrap, "group.id": "no-group-is-used", "enable.auto.commit": False}
-        self._consumer = Consumer({**basics, "fetch.wait.max.ms": 100, **QUIET})
+        self._consumer = Consumer({**basics, "fetch.wait.max.ms": 100, **USUAL})
         self._places = [TopicPartition(topic, partition, 0) for partition in partitions]
         self._consumer.assign(self._places)
 

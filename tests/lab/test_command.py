@@ -60,14 +60,21 @@ def test_help_pays_for_no_client_library() -> None:
     assert ended.stdout.splitlines()[-1] == "set()"
 
 
-def test_a_kept_cluster_goes_on_and_can_be_stopped(scratch: Path) -> None:
-    ended = klamm("lab", "keys", "--keep")
+def test_a_kept_cluster_goes_on_and_can_be_stopped(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    def kill_it(stage: Stage) -> Measured:
+        stage.kill(0)
+        return ACKS
+
+    monkeypatch.setattr(lab, "experiment", _instead(kill_it))
+    assert main(["lab", "acks", "--keep"]) == 0
+    said = capsys.readouterr().out
     (directory,) = scratch.iterdir()
     try:
-        assert ended.code == 0, ended.err
-        told = [heading in ended.out for heading in ("What will happen", "What it means", "Measured", "It holds.")]
-        assert all(told) and "\x1b" not in ended.out
-        assert f"klamm down --dir {directory}\n" in ended.out
+        told = [heading in said for heading in ("What will happen", "What it means", "Measured", "It holds.")]
+        assert all(told) and "\x1b" not in said
+        assert f"klamm down --dir {directory}\n" in said
         assert klamm("status", "--dir", str(directory)).code == 0
         assert tidy_up_after_others() == [], "kept on purpose"
     finally:

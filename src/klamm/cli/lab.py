@@ -37,12 +37,13 @@ def run(arguments: Sequence[str]) -> int:
     if options.experiment is None:
         return _list(options.json)
     from klamm.lab.problems import LabError
+    from klamm.local.asking import NoAnswer
     from klamm.local.problems import LocalError
 
     try:
         with terminated_as_interrupted():
             return _run(options)
-    except (LabError, LocalError, OSError) as problem:
+    except (LabError, LocalError, NoAnswer, OSError) as problem:
         return failed(f"lab {options.experiment}", problem)
 
 

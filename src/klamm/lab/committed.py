@@ -172,6 +172,6 @@ def _moment(stage: Stage, reader: Reader, what: str) -> Moment:
     high_watermark = reader.high_watermark()
     (place,) = stage.places(TOPIC)
     ends = {broker: stage.log_end(broker, TOPIC) for broker in REPLICAS}
-    told = ", ".join(f"{end} on broker {broker}" for broker, end in ends.items())
-    stage.tell(f"{what}: logs end at {told}; high watermark {high_watermark}")
+    told = ", ".join(map(str, ends.values()))
+    stage.tell(f"{what}: the logs of {REPLICAS} end at {told}; high watermark {high_watermark}")
     return Moment(what, high_watermark, ends, place.leader)

@@ -62,6 +62,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         )
         one.add_argument("--keep", action="store_true", help="leave the cluster running, and say how to stop it")
         add_json(one)
+        one.set_defaults(json=argparse.SUPPRESS)  # Else it would forget that it stood before the name.
     return parser
 
 

@@ -102,7 +102,10 @@ class Acks(Measured):
         )
 
     def result(self) -> str:
-        return "; ".join(f"acks={each.acks}: {each.sent} sent, {each.lost} lost" for each in self.tallies)
+        return "; ".join(
+            f"acks={each.acks}: {each.sent} sent, {each.acknowledged} acknowledged, {each.lost} lost"
+            for each in self.tallies
+        )
 
 
 def _lost_in_time(tally: Tally) -> bool:

@@ -19,7 +19,7 @@ INDENT = "  "
 class Narrator:
     def __init__(self, silent: bool) -> None:
         self._console = Console(highlight=False, quiet=silent)
-        # A table is cut to the width of the console. Where there is no terminal, nothing has to be.
+        # Paragraphs want a width also where there is no terminal to have one.
         if not self._console.is_terminal:
             self._console.width = WIDTH
 

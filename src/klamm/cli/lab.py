@@ -61,8 +61,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         one.add_argument("--keep", action="store_true", help="leave the cluster running, and say how to stop it")
-        add_json(one)
-        one.set_defaults(json=argparse.SUPPRESS)  # Else it would forget that it stood before the name.
+        # Without a default of its own: else one that stood before the name would be forgotten.
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="what was measured, as JSON")
     return parser
 
 

@@ -53,6 +53,7 @@ class Narrator:
             f"bootstrap servers: {stage.record.bootstrap_servers}",
             f"look at it:        klamm status --dir {stage.directory}",
             f"stop it:           klamm down --dir {stage.directory}",
+            f"remove its data:   rm -r {stage.directory}",
         )
         # To be copied, so a line stays a line.
         self._console.print("\n".join(lines), soft_wrap=True)

@@ -14,6 +14,7 @@ COMMANDS = {
     "topic": "create, list, describe, alter and delete topics; see their placement",
     "group": "consumer groups: lag, members, offsets reset and deleted",
     "pipeline": "a file of functions on data frames, run on Spark over topics",
+    "lab": "experiments on a real cluster: what acks, in-sync replicas, racks and groups are worth",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",

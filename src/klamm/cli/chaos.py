@@ -1,16 +1,15 @@
 """`klamm chaos`: a cluster of real processes under faults, with real clients, and what they were promised checked."""
 
 import json
-import signal
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
+from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, counted, failed, print_json, say
 
@@ -66,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.chaos.problems import ChaosError
 
     try:
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             return _run(options)
     except ChaosError as problem:
         return failed("chaos", problem)
@@ -116,24 +115,6 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
         if outcome.broken and not options.verbose:
             print("\n".join(outcome.story), flush=True)
     return outcome
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Whoever ends us with SIGTERM wants what Ctrl-C does: everything tidied up. Once: the second finds us at it."""
-
-    def interrupt(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say("tidying up ...")
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # Texts.

@@ -34,6 +34,7 @@ from klamm.local.topology import has_majority
 from klamm.local.view import live_brokers
 from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.files import descriptor_limit
+from klamm.runtime.loop import Loop
 from klamm.runtime.process import CannotStart, Running
 
 START_SECONDS = 60.0
@@ -146,6 +147,10 @@ class Cluster:
         """Who hears what a node has to say."""
         return into_logging(node_id)
 
+    def loop_of(self, node_id: int, loop: Loop) -> Loop:
+        """A node's view of the loop that all share."""
+        return loop
+
     def dialer_of(self, node_id: int) -> MakeDialer:
         """How a node reaches the others."""
         return Dialer
@@ -192,9 +197,10 @@ class Cluster:
     ) -> Callable[[Callable[[None], None]], None]:
         node_id = config.node_id
         tell, make_dialer = self.told_by(node_id), self.dialer_of(node_id)
+        loop = self.loop_of(node_id, opened.thread.loop)
 
         def start(done: Callable[[None], None]) -> None:
-            node = Running(config, opened.thread.loop, tell, opened.record.cluster_id, open_files, make_dialer)
+            node = Running(config, loop, tell, opened.record.cluster_id, open_files, make_dialer)
             try:
                 node.start(on_serve=lambda: None, on_end=lambda clean: _forget(opened, node_id))
             except BaseException:

@@ -1,7 +1,8 @@
 """The cluster behind `klamm_embedded`: nodes in the test's own process, with links that can be cut.
 
-A node here is not a process. It can be killed, stopped and started, and its links cut and slowed. It cannot be paused:
-all nodes share one thread, and a signal would stop the test as well.
+A node here is not a process, but all faults can be had: a killed node lets go of its sockets and files as the system
+would, and a paused one is left out of the loop that all share. What is shared stays shared: one interpreter, and the
+memory and descriptors of the test's own process.
 """
 
 import shutil
@@ -12,13 +13,14 @@ from pathlib import Path
 from klamm.facts import Fact, Tell
 from klamm.local.embedded import Cluster
 from klamm.local.observing import into_logging
+from klamm.local.processes import State
 from klamm.local.record import ClusterRecord
 from klamm.runtime.dialer import Dialing, MakeDialer
 from klamm.runtime.loop import Loop
 from klamm.runtime.observe import log_line
 from klamm.testing.faults import Links
 from klamm.testing.links import Address, Link, LinkedDialer
-from klamm.testing.problems import NotPossible
+from klamm.testing.pausing import PausableLoop
 from klamm.testing.shape import Shape
 from klamm.testing.under_test import ClusterUnderTest
 
@@ -34,21 +36,17 @@ class EmbeddedCluster(ClusterUnderTest):
         self._nodes.open()
         super().__init__(self._nodes.record)
 
-    @property
-    def running(self) -> list[int]:
-        return [broker for broker in self.brokers if broker in self._nodes.running]
+    def states(self) -> dict[int, State]:
+        return {broker: self._nodes.state(broker) for broker in self.brokers}
 
     def log(self, broker: int, lines: int) -> list[str]:
         return list(self._nodes.lines.get(broker, ()))[-lines:]
 
-    def pause(self, broker: int) -> None:
-        raise NotPossible(
-            "a broker of klamm_embedded shares its thread with the others and cannot be paused; "
-            "one of klamm_cluster is a process and can"
-        )
+    def _pause(self, broker: int) -> None:
+        self._nodes.pause(broker)
 
-    def resume(self, broker: int) -> None:
-        raise NotPossible("no broker of klamm_embedded is ever paused; those of klamm_cluster can be")
+    def _resume(self, broker: int) -> None:
+        self._nodes.resume(broker)
 
     def close(self) -> None:
         """End everything at once; what the nodes have written goes with them."""
@@ -59,14 +57,12 @@ class EmbeddedCluster(ClusterUnderTest):
         self._nodes.kill(broker)
 
     def _stop(self, broker: int) -> None:
+        self._nodes.resume(broker)  # One that is paused does not hear that it should end.
         self._nodes.stop(broker)
 
     def _start(self, broker: int) -> None:
         self._nodes.links[broker] = self._links.seen_from(broker)
         self._nodes.start(broker)
-
-    def _resume_all(self) -> None:
-        """Nobody was paused."""
 
     def _apply_links(self) -> None:
         self._nodes.set_links(self._links)
@@ -81,20 +77,35 @@ class NodesInProcess(Cluster):
         self.links: dict[int, Mapping[Address, Link]] = {}
         """With which a node begins."""
         self._dialers: dict[int, LinkedDialer] = {}
+        self._loops: dict[int, PausableLoop] = {}
 
     @property
     def record(self) -> ClusterRecord:
         return self._opened.record
 
+    def state(self, node_id: int) -> State:
+        if node_id not in self.running:
+            return "dead"
+        return "paused" if self._loops[node_id].is_paused else "running"
+
+    def pause(self, node_id: int) -> None:
+        self._ask(self._loops[node_id].pause)
+
+    def resume(self, node_id: int) -> None:
+        self._ask(self._loops[node_id].resume)
+
     def set_links(self, links: Links) -> None:
         """All nodes at once: they share a thread."""
 
-        def set_all(done: Callable[[None], None]) -> None:
+        def set_all() -> None:
             for node_id in self.running:
                 self._dialers[node_id].set_links(links.seen_from(node_id))
-            done(None)
 
-        self._opened.thread.asked(set_all).result()
+        self._ask(set_all)
+
+    def loop_of(self, node_id: int, loop: Loop) -> Loop:
+        self._loops[node_id] = PausableLoop(loop)
+        return self._loops[node_id]
 
     def told_by(self, node_id: int) -> Tell:
         lines = self.lines.setdefault(node_id, deque(maxlen=KEPT_LINES))
@@ -113,3 +124,12 @@ class NodesInProcess(Cluster):
             return self._dialers[node_id]
 
         return make
+
+    def _ask(self, act: Callable[[], None]) -> None:
+        """In the nodes' thread; done when this returns."""
+
+        def do(done: Callable[[None], None]) -> None:
+            act()
+            done(None)
+
+        self._opened.thread.asked(do).result()

@@ -15,7 +15,7 @@ from pathlib import Path
 from klamm.local.agreeing import Wish, properties_of
 from klamm.local.cluster import LocalCluster
 from klamm.local.ports import HeldPorts
-from klamm.local.processes import started
+from klamm.local.processes import State, started
 from klamm.local.record import ClusterRecord, NodeRecord
 from klamm.testing.control import NodeLine
 from klamm.testing.links import Address, Link
@@ -37,9 +37,8 @@ class ProcessCluster(ClusterUnderTest):
             raise
         super().__init__(record)
 
-    @property
-    def running(self) -> list[int]:
-        return [node.node_id for node, state in self._nodes.states() if state == "running" and node.is_broker]
+    def states(self) -> dict[int, State]:
+        return {node.node_id: state for node, state in self._nodes.states() if node.is_broker}
 
     def log(self, broker: int, lines: int) -> list[str]:
         with (
@@ -49,12 +48,10 @@ class ProcessCluster(ClusterUnderTest):
             return [line.rstrip("\n") for line in deque(log, lines)]
         return []
 
-    def pause(self, broker: int) -> None:
-        self._check_known(broker)
+    def _pause(self, broker: int) -> None:
         self._nodes.pause([broker])
 
-    def resume(self, broker: int) -> None:
-        self._check_known(broker)
+    def _resume(self, broker: int) -> None:
         self._nodes.resume([broker])
 
     def close(self) -> None:
@@ -72,9 +69,6 @@ class ProcessCluster(ClusterUnderTest):
     def _start(self, broker: int) -> None:
         self._nodes.links[broker] = self._links.seen_from(broker)
         self._nodes.start([broker])
-
-    def _resume_all(self) -> None:
-        self._nodes.resume([node.node_id for node, state in self._nodes.states() if state == "paused"])
 
     def _apply_links(self) -> None:
         alive = {node.node_id: state for node, state in self._nodes.states() if state != "dead"}

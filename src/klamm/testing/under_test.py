@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from klamm.local.asking import Address, NoAnswer
+from klamm.local.processes import State
 from klamm.local.record import ClusterRecord
 from klamm.local.view import PartitionSeen, live_brokers
 from klamm.testing import topics
@@ -39,9 +40,13 @@ class ClusterUnderTest(ABC):
         return [node.node_id for node in self._record.brokers]
 
     @property
-    @abstractmethod
     def running(self) -> list[int]:
         """The ids of those that run, and are not paused."""
+        return [broker for broker, state in self.states().items() if state == "running"]
+
+    @abstractmethod
+    def states(self) -> dict[int, State]:
+        """Every broker: running, paused or dead."""
 
     @abstractmethod
     def log(self, broker: int, lines: int) -> list[str]:
@@ -126,12 +131,19 @@ class ClusterUnderTest(ABC):
         self.stop(broker)
         self.start(broker)
 
-    @abstractmethod
     def pause(self, broker: int) -> None:
         """Let it stand still: connected, and deaf and dumb."""
+        self._check_known(broker)
+        if self.states()[broker] == "dead":
+            raise NotPossible(f"broker {broker} is dead and cannot be paused; start() it first")
+        self._pause(broker)
 
-    @abstractmethod
-    def resume(self, broker: int) -> None: ...
+    def resume(self, broker: int) -> None:
+        """Let one that was paused go on."""
+        self._check_known(broker)
+        if self.states()[broker] == "dead":
+            raise NotPossible(f"broker {broker} is dead and cannot go on; start() it")
+        self._resume(broker)
 
     # Faults of links. Clients are not touched: they reach every broker.
 
@@ -157,10 +169,11 @@ class ClusterUnderTest(ABC):
         """Make everything well again: links healed, paused brokers resumed, dead ones started."""
         if not self._links.are_well:
             self.heal()
-        self._resume_all()
-        for broker in self.brokers:
-            if broker not in self.running:
-                self.start(broker)
+        states = self.states()
+        for broker in [broker for broker, state in states.items() if state == "paused"]:
+            self.resume(broker)
+        for broker in [broker for broker, state in states.items() if state == "dead"]:
+            self.start(broker)
 
     # How each kind does it.
 
@@ -171,7 +184,9 @@ class ClusterUnderTest(ABC):
     @abstractmethod
     def _start(self, broker: int) -> None: ...
     @abstractmethod
-    def _resume_all(self) -> None: ...
+    def _pause(self, broker: int) -> None: ...
+    @abstractmethod
+    def _resume(self, broker: int) -> None: ...
     @abstractmethod
     def _apply_links(self) -> None:
         """Every node that runs does from now on what the links say."""

@@ -35,7 +35,8 @@ class State:
 STATE = pytest.StashKey[State]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    leave_as_compiled(pluginmanager)
     group = parser.getgroup("klamm", "Kafka clusters (klamm)")
     group.addoption("--klamm-brokers", metavar="N", help="brokers of a cluster, 3 unless told otherwise")
     group.addoption("--klamm-racks", metavar="N", help="racks they stand in, 1 unless told otherwise")
@@ -61,6 +62,15 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if state is not None and state.scratch is not None:
         state.scratch.close()
         state.scratch = None
+
+
+def leave_as_compiled(pluginmanager: pytest.PytestPluginManager) -> None:
+    """pytest rewrites the assertions of all that a plugin's distribution holds: here of whole brokers, each time they
+    are imported and no compiled copy can be kept. That triples the time to the first cluster, for nobody's use. There
+    is no public way out; where pytest has changed inside, it is slower and works."""
+    hook = getattr(pluginmanager, "rewrite_hook", None)
+    getattr(hook, "_must_rewrite", set()).discard("klamm")
+    getattr(hook, "_marked_for_rewrite_cache", {}).clear()
 
 
 # The fixtures.

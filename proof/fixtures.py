@@ -54,7 +54,10 @@ def one_run() -> dict[str, Any]:
             said, _ = tests.communicate()
         seconds = round(time.monotonic() - began, 1)
         result = {"seconds": seconds, "exit": tests.returncode, **judged(report), **left_behind(directory)}
-        return result if is_well(result) else {**result, "said": said.splitlines()[-LAST_LINES:]}
+        if not is_well(result):
+            # Shown and not kept: it names paths of this machine.
+            print("\n".join(said.splitlines()[-LAST_LINES:]), flush=True)
+        return result
 
 
 def judged(report: Path) -> dict[str, Any]:

@@ -65,11 +65,11 @@ def test_finds_it_mended(klamm_cluster_session):
 """
 
 HANGS = """
-import time, pathlib
+import os, time, pathlib
 
 def test_hangs(klamm_cluster):
     klamm_cluster.pause(0)
-    pathlib.Path("hangs").touch()
+    pathlib.Path("process").write_text(f"{os.getpid()}.")
     time.sleep(600)
 """
 
@@ -142,15 +142,23 @@ def test_the_sessions_cluster_is_mended_and_its_log_is_in_the_report(
     assert "broker 0" not in run(pytester, "--klamm-brokers=1", "--klamm-log-lines=0").stdout.str()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
-def test_a_run_that_is_ended_leaves_nothing(pytester: pytest.Pytester, temporary: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "options", "codes"),
+    [(signal.SIGINT, [], {2}), (signal.SIGKILL, [], {-9}), (signal.SIGKILL, ["-n1", "--max-worker-restart=0"], {1, 2})],
+    ids=["interrupted", "killed", "worker-killed"],
+)
+def test_a_run_that_is_ended_leaves_nothing(
+    pytester: pytest.Pytester, temporary: Path, number: signal.Signals, options: list[str], codes: set[int]
+) -> None:
     """A broker that is paused could not notice by itself."""
     pytester.makepyfile(HANGS)
-    hanging = subprocess.Popen([sys.executable, "-m", "pytest", "--klamm-brokers=1"], cwd=pytester.path)
-    wait_until(lambda: (pytester.path / "hangs").exists(), "the test hangs", 60)
+    command = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "--klamm-brokers=1", *options]
+    hanging = subprocess.Popen(command, cwd=pytester.path)
+    process = pytester.path / "process"
+    wait_until(lambda: process.exists() and process.read_text().endswith("."), "the test hangs", 60)
     assert left_behind(temporary)["processes_left"]
-    hanging.send_signal(number)
-    assert hanging.wait(60) in (2, -number)
+    os.kill(int(process.read_text()[:-1]), number)
+    assert hanging.wait(60) in codes
 
 
 def test_the_sample_project_passes_with_two_workers(temporary: Path) -> None:

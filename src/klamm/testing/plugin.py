@@ -124,6 +124,7 @@ def _opened(request: pytest.FixtureRequest, name: str, kind: Any, shape: "Shape"
         cluster = kind(shape, state.scratch.new_directory())
     except LocalError as problem:
         pytest.fail(f"{name}: {problem}", pytrace=False)
+    state.scratch.guard()
     state.open[name] = cluster
     try:
         yield cluster

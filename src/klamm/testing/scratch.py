@@ -20,6 +20,13 @@ class Scratch:
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         self._made = 0
+        self._guardian: subprocess.Popen[bytes] | None = None
+
+    def guard(self) -> None:
+        """From now on somebody tidies up after us. Called when the first cluster is up, which waits for nobody; until
+        then nodes end by themselves when we do."""
+        if self._guardian is not None:
+            return
         ours = process_of(os.getpid())
         command = [sys.executable, "-P", "-m", "klamm.testing.guardian", str(self.directory), str(ours.pid), ours.birth]
         # In a session of its own: Ctrl-C is for the tests, and the guardian outlives them. What it cannot do, nobody
@@ -39,6 +46,7 @@ class Scratch:
 
     def close(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
-        assert self._guardian.stdin is not None
-        self._guardian.stdin.close()
-        self._guardian.wait()
+        if self._guardian is not None:
+            assert self._guardian.stdin is not None
+            self._guardian.stdin.close()
+            self._guardian.wait()

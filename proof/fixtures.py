@@ -52,6 +52,10 @@ def one_run() -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             tests.send_signal(signal.SIGINT)
             said, _ = tests.communicate()
+        except KeyboardInterrupt:
+            tests.send_signal(signal.SIGINT)
+            tests.communicate()
+            raise
         seconds = round(time.monotonic() - began, 1)
         result = {"seconds": seconds, "exit": tests.returncode, **judged(report), **left_behind(directory)}
         if not is_well(result):

@@ -1,7 +1,8 @@
 """A cluster that a test uses and breaks: what every kind of it can be asked.
 
 A fault takes effect before the call returns. What the cluster makes of it takes its time: `wait_for_leader` and
-`wait_for_in_sync` wait for it.
+`wait_for_in_sync` wait until every broker that runs knows of it. One alone is not enough: the leader itself may be the
+last to hear that a replica is gone, and would answer a producer differently.
 """
 
 import time
@@ -65,8 +66,7 @@ class ClusterUnderTest(ABC):
 
     def leader_of(self, topic: str, partition: int = 0) -> int | None:
         """Who leads a partition; None while nobody does."""
-        found = self._partition(topic, partition)
-        return None if found is None or found.is_offline else found.leader
+        return _leader(self._partition(topic, partition))
 
     def in_sync(self, topic: str, partition: int = 0) -> list[int]:
         """The in-sync replicas of a partition."""
@@ -77,16 +77,18 @@ class ClusterUnderTest(ABC):
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout: float = WAIT_SECONDS
     ) -> int:
         """Until somebody leads a partition, or somebody else; who."""
-        leaders: list[int | None] = [None]
+        leaders: set[int | None] = set()
 
         def is_led() -> bool:
-            leaders.append(self.leader_of(topic, partition))
-            return leaders[-1] not in (None, other_than)
+            leaders.clear()
+            leaders.update(_leader(each) for each in self._seen_everywhere(topic, partition))
+            return len(leaders) == 1 and not leaders & {None, other_than}
 
         what = f"{topic}-{partition} has a leader" + ("" if other_than is None else f" other than {other_than}")
         self._wait(is_led, what, timeout)
-        assert leaders[-1] is not None
-        return leaders[-1]
+        (leader,) = leaders
+        assert leader is not None
+        return leader
 
     def wait_for_in_sync(
         self,
@@ -98,9 +100,11 @@ class ClusterUnderTest(ABC):
     ) -> None:
         """Until exactly these are the in-sync replicas of a partition; all replicas, unless told otherwise."""
 
-        def are_in_sync() -> bool:
-            found = self._partition(topic, partition)
+        def is_as_wanted(found: PartitionSeen | None) -> bool:
             return found is not None and set(found.in_sync) == set(found.replicas if brokers is None else brokers)
+
+        def are_in_sync() -> bool:
+            return all(is_as_wanted(found) for found in self._seen_everywhere(topic, partition))
 
         whom = "all replicas" if brokers is None else f"brokers {', '.join(map(str, sorted(brokers)))}"
         self._wait(are_in_sync, f"{whom} of {topic}-{partition} are in sync", timeout)
@@ -207,11 +211,18 @@ class ClusterUnderTest(ABC):
         return [Address(self._record.host, self._record.node(broker).port) for broker in nodes]
 
     def _partition(self, topic: str, partition: int) -> PartitionSeen | None:
-        for address in self._addresses():
-            seen = topics.seen_by(address, [topic])
-            if seen is not None:
-                return next((each for each in seen.partitions if each.partition == partition), None)
-        return None
+        """As the first sees it who answers."""
+        seen = (self._partition_at(address, topic, partition) for address in self._addresses())
+        return next((found for found in seen if found is not None), None)
+
+    def _seen_everywhere(self, topic: str, partition: int) -> list[PartitionSeen | None]:
+        """As each of them sees it, and at least one."""
+        return [self._partition_at(address, topic, partition) for address in self._addresses()] or [None]
+
+    def _partition_at(self, address: Address, topic: str, partition: int) -> PartitionSeen | None:
+        seen = topics.seen_by(address, [topic])
+        found = () if seen is None else seen.partitions
+        return next((each for each in found if each.partition == partition), None)
 
     def _is_led_at(self, address: Address, topic: str) -> bool:
         seen = topics.seen_by(address, [topic])
@@ -232,6 +243,10 @@ class ClusterUnderTest(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.bootstrap_servers} running={_listed(self.running)}>"
+
+
+def _leader(found: PartitionSeen | None) -> int | None:
+    return None if found is None or found.is_offline else found.leader
 
 
 def _listed(brokers: Sequence[int]) -> str:

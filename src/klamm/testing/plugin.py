@@ -123,7 +123,7 @@ def _opened(request: pytest.FixtureRequest, name: str, kind: Any, shape: "Shape"
     try:
         cluster = kind(shape, state.scratch.new_directory())
     except LocalError as problem:
-        pytest.fail(f"{name}: {problem}", pytrace=False)
+        raise pytest.fail.Exception(f"{name}: {problem}", pytrace=False) from None
     state.scratch.guard()
     state.open[name] = cluster
     try:
@@ -152,9 +152,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     names = getattr(item, "fixturenames", ())
     is_marked = item.get_closest_marker("klamm") is not None
     if is_marked and not set(names) & set(FUNCTION) and set(names) & set(SESSION):
-        raise pytest.UsageError(
-            f"{item.nodeid}: @pytest.mark.klamm cannot change the session's cluster, which others use too; "
-            "use klamm_embedded or klamm_cluster, or set klamm_brokers and the like in the ini file"
+        pytest.fail(
+            "@pytest.mark.klamm cannot change the session's cluster, which others use too; "
+            "use klamm_embedded or klamm_cluster, or set klamm_brokers and the like in the ini file",
+            pytrace=False,
         )
 
 
@@ -182,11 +183,11 @@ def _marked_shape(request: pytest.FixtureRequest) -> "Shape":
     if marker is None:
         return shape
     if marker.args:
-        raise pytest.UsageError("@pytest.mark.klamm takes names only: @pytest.mark.klamm(brokers=3)")
+        pytest.fail("@pytest.mark.klamm takes names only: @pytest.mark.klamm(brokers=3)", pytrace=False)
     try:
         return shape.with_marker(marker.kwargs)
     except ValueError as problem:
-        raise pytest.UsageError(str(problem)) from problem
+        raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
 
 def _common_shape(config: pytest.Config) -> "Shape":
@@ -199,7 +200,7 @@ def _common_shape(config: pytest.Config) -> "Shape":
             parsed_settings([*config.getini("klamm_settings"), *config.getoption("klamm_set")]),
         )
     except ValueError as problem:
-        raise pytest.UsageError(str(problem)) from problem
+        raise pytest.fail.Exception(str(problem), pytrace=False) from None
 
 
 def _log_lines(config: pytest.Config) -> int:

@@ -8,6 +8,9 @@ from klamm.local.view import ClusterSeen, UnknownTopic, cluster_seen
 from klamm.testing.problems import TopicRefused
 from klamm.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
+__tracebackhide__ = True
+"""For pytest: the report of a test that fails ends in the test's own line."""
+
 CREATE_TOPICS, VERSION = 19, 7
 ANSWER_SECONDS = 10.0
 

@@ -17,6 +17,9 @@ from klamm.testing import topics
 from klamm.testing.faults import Links
 from klamm.testing.problems import NotInTime, NotPossible
 
+__tracebackhide__ = True
+"""For pytest: the report of a test that fails ends in the test's own line."""
+
 WAIT_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.01
 ANSWER_SECONDS = 2.0

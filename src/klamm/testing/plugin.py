@@ -124,9 +124,9 @@ def _opened(request: pytest.FixtureRequest, name: str, kind: Any, shape: "Shape"
         cluster = kind(shape, state.scratch.new_directory())
     except LocalError as problem:
         raise pytest.fail.Exception(f"{name}: {problem}", pytrace=False) from None
-    state.scratch.guard()
     state.open[name] = cluster
     try:
+        state.scratch.guard()
         yield cluster
     finally:
         del state.open[name]

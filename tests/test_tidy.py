@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "klamm"
 
 DEPTH = [
     ["ids", "errors"],
-    ["codec", "config", "facts", "machine", "security"],
+    ["codec", "config", "exposition", "facts", "machine", "security"],
     ["records", "wire"],
     ["client", "log", "metadata"],
     ["controller", "coordinator", "partition", "quorum"],

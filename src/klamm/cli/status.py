@@ -12,8 +12,9 @@ from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
 
 DESCRIPTION = """\
-Show a cluster on this machine: every node with its rack, roles, process and state (running, paused, dead),
-and, if a broker answers, the active controller and the partitions that are offline or under-replicated.
+Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
+where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline
+or under-replicated.
 """
 
 EXAMPLES = """\
@@ -72,10 +73,12 @@ def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeSta
             node.process.pid if node.process and state != "dead" else "-",
             state,
             f"{record.host}:{node.port}",
+            record.metrics_url(node) or "-",
         )
         for node, state in states
     ]
-    lines = [f"cluster in {cluster.directory}", table(("id", "rack", "roles", "pid", "state", "address"), rows), ""]
+    columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
+    lines = [f"cluster in {cluster.directory}", table(columns, rows), ""]
     if seen is None:
         return "\n".join([*lines, "no broker answers"])
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
@@ -110,6 +113,7 @@ def _document(
                 "pid": node.process.pid if node.process and state != "dead" else None,
                 "state": state,
                 "address": f"{record.host}:{node.port}",
+                "metrics": record.metrics_url(node),
                 "log": str(cluster.log_of(node.node_id)),
             }
             for node, state in states

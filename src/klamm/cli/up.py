@@ -129,6 +129,7 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
                     "roles": list(node.roles),
                     "pid": node.process.pid if node.process else None,
                     "address": f"{record.host}:{node.port}",
+                    "metrics": record.metrics_url(node),
                     "log": str(cluster.log_of(node.node_id)),
                 }
                 for node in record.nodes

@@ -11,12 +11,14 @@ from pathlib import Path
 from random import Random
 
 from klamm.ids import drawn_uuid, uuid_text
+from klamm.local.ports import MOST
 from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, NodeRecord
 from klamm.local.topology import planned
 
 HOST = "127.0.0.1"
 BROKERS, RACKS = 3, 1
+METRICS_ABOVE = 9404 - 9092
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,19 @@ def properties_of(record: ClusterRecord, node: NodeRecord, directory: Path) -> d
     values["process.roles"] = ",".join(node.roles)
     values["controller.quorum.voters"] = record.quorum
     return values
+
+
+def wished_metrics_port(node: NodeRecord, port: int) -> int:
+    """The one it had; or as far above the node's own port as 9404, where Kafka's exporter usually is, above 9092; or
+    any, where the node's own may be any too."""
+    if node.metrics_port is not None:
+        return node.metrics_port
+    return port + METRICS_ABOVE if 0 < port <= MOST - METRICS_ABOVE else 0
+
+
+def with_metrics_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:
+    nodes = (replace(node, metrics_port=port) for node, port in zip(record.nodes, ports, strict=True))
+    return replace(record, nodes=tuple(nodes))
 
 
 def with_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:

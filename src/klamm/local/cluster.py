@@ -10,16 +10,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
 
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.local.agreeing import (
+    Wish,
+    known_cluster,
+    new_cluster,
+    wished_metrics_port,
+    with_metrics_ports,
+    with_ports,
+)
 from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
-from klamm.local.record import ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
+from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
 from klamm.local.topology import has_majority
 
 FIRST_PORT = 9092
@@ -72,7 +79,7 @@ class LocalCluster:
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
         start, the others are ended, and a cluster that was new leaves nothing but its logs."""
-        with locked(self.directory):
+        with locked(self.directory), ExitStack() as stack:
             known = read_record(self.directory)
             if known is None:
                 self._check_nothing_lies_there()
@@ -82,14 +89,15 @@ class LocalCluster:
                 self._check_nobody_runs(known)
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
-            with self.held_ports(record.host, ports) as held:
-                record = with_ports(record, held.ports)
-                try:
-                    begun = self._begin(record, record.nodes)
-                    begun.wait_ready(timeout_seconds, on_ready)
-                except BaseException:
-                    self._undo(record, is_new=known is None)
-                    raise
+            wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            record = with_ports(record, stack.enter_context(self.held_ports(record.host, ports)).ports)
+            record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
+            try:
+                begun = self._begin(record, record.nodes)
+                begun.wait_ready(timeout_seconds, on_ready)
+            except BaseException:
+                self._undo(record, is_new=known is None)
+                raise
         return begun.record
 
     def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
@@ -187,6 +195,8 @@ class LocalCluster:
         command += ["--roles", ",".join(node.roles), "--quorum", record.quorum, "--cluster-id", record.cluster_id]
         for name, value in sorted(record.given_settings.items()):
             command += ["--set", f"{name}={value}"]
+        if METRICS not in record.given_settings and (place := record.metrics_place(node)) is not None:
+            command += ["--set", f"{METRICS}={place}"]
         return command
 
     def _undo(self, record: ClusterRecord, is_new: bool) -> None:

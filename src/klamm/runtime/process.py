@@ -28,7 +28,8 @@ from klamm.runtime.driver import Driver
 from klamm.runtime.facts import ListensWide, SettingWarning, Stopped
 from klamm.runtime.files import RealFiles
 from klamm.runtime.loop import NEVER, Loop
-from klamm.runtime.observe import log_lines
+from klamm.runtime.monitoring import Monitoring
+from klamm.runtime.observe import FactCounts, log_lines
 from klamm.runtime.server import Limits
 
 
@@ -71,12 +72,15 @@ class Running:
         make_dialer: MakeDialer = Dialer,
     ) -> None:
         self._config = config
-        self._tell = tell
+        facts = FactCounts(tell)
+        self._tell = tell = facts.tell
         self._directory = Path(config.log_dir)
         self._lock = taken_directory(self._directory)
         self._files = RealFiles(self._directory, open_files)
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell, make_dialer)
+        self.driver.counts = node.cluster.dispatch.counts
+        self._monitoring = Monitoring(self.driver, facts) if config.metrics_place is not None else None
         self._on_end: Callable[[bool], None] = lambda clean: None
         self._is_clean = False
         self.was_told = False
@@ -96,6 +100,8 @@ class Running:
         driver.on_stop = self._stop
         open_node(driver, self._config, self.listener, self._directory)
         driver.server.take_connections()
+        if self._monitoring is not None and self._config.metrics_place is not None:
+            self._monitoring.listen(*self._config.metrics_place, self._tell)
 
     def stop(self, then: Callable[[bool], None]) -> None:
         """Hand over, then close everything; `then(clean)` when that is done. A second call does not wait any longer."""
@@ -110,6 +116,7 @@ class Running:
 
     def abandon(self) -> None:
         """As if the process were killed: nothing more is sent or written."""
+        self._stop_monitoring()
         self.driver.abandon()
         self._lock.close()
 
@@ -120,10 +127,16 @@ class Running:
     def _close(self) -> None:
         if self.driver.is_down:
             return
+        self._stop_monitoring()
         self._is_clean = self.driver.stop()
         self._tell(Stopped(self._is_clean))
         self._lock.close()
         self._on_end(self._is_clean)
+
+    def _stop_monitoring(self) -> None:
+        if self._monitoring is not None:
+            self._monitoring.close()
+            self._monitoring = None
 
 
 def boot_id() -> str | None:

@@ -12,11 +12,16 @@ COMMANDS = {
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",
     "topic": "create, list, describe, alter and delete topics; see their placement",
+    "produce": "send records to a topic: lines, JSON, files",
+    "consume": "read a topic: from any offset or time, as text or JSON",
+    "config": "settings of topics and brokers: shown, set, unset",
     "group": "consumer groups: lag, members, offsets reset and deleted",
     "pipeline": "a file of functions on data frames, run on Spark over topics",
+    "bench": "how quick is this cluster? records a second, and latency",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",
+    "completion": "completion for bash, zsh and fish",
 }
 
 HELP = """\

@@ -29,7 +29,7 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         config = _config(options)
     except ConfigError as error:
@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="klamm broker",
         description=DESCRIPTION,

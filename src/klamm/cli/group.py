@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from klamm.cli import group_changes, group_resets, group_views
 from klamm.cli.group_asking import Refused
 from klamm.cli.group_seen import CLASSIC, CONSUMER
-from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.options import Misused, add_json, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.local.asking import NoAnswer
 from klamm.local.problems import LocalError
@@ -55,7 +55,7 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     command = f"group {options.verb}"
     try:
         return int(options.run(options))
@@ -67,7 +67,7 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("group", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_list(verbs)
@@ -141,9 +141,7 @@ def _verb(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_where(parser)
     add_json(parser)
     parser.set_defaults(run=run_verb)
     return parser

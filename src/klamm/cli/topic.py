@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from klamm.cli import topic_changes, topic_views
-from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.options import Misused, add_json, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.local.asking import NoAnswer
 from klamm.local.problems import LocalError
@@ -30,7 +30,7 @@ exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in 
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     command = f"topic {options.verb}"
     try:
         return int(options.run(options))
@@ -44,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("topic", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     create = _verb(verbs, "create", "make a topic", topic_changes.create)
@@ -76,9 +76,7 @@ def _verb(
     run_verb: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_where(parser)
     add_json(parser)
     parser.set_defaults(run=run_verb)
     return parser

@@ -1,5 +1,6 @@
 """The command line. Each command is a file; it is imported when it is called, so that none pays for the others."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -23,6 +24,9 @@ COMMANDS = {
     "chaos": "a cluster of real processes under faults, and what clients saw checked",
     "completion": "completion for bash, zsh and fish",
 }
+
+INTERRUPTED, NOBODY_READS = 130, 141
+"""Exit codes as shells know them: Ctrl-C; whoever read our output has gone."""
 
 HELP = """\
 Klamm: Kafka in Python. Every Kafka client and tool can use it.
@@ -59,7 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(run(words[1:]))
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+    except BrokenPipeError:
+        # `| head` has read what it wanted. Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
 
 
 def help_text() -> str:

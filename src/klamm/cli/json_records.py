@@ -11,10 +11,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from confluent_kafka import Message
+from typing import Any
 
 ANY_PARTITION = -1
 NOW_MS = 0
@@ -31,11 +28,11 @@ class NotARecord(Exception):  # noqa: N818
     """A line that says no record, and why not."""
 
 
-def json_of(topic: str) -> "Callable[[Message], str]":
-    """Writes the records of one topic, a line each, without the line's end."""
+def json_of(topic: str) -> Callable[[Any], str]:
+    """Writes messages of one topic, a line each, without the line's end."""
     start = f'{{"topic": {encode_basestring(topic)}, "partition": '
 
-    def line(message: "Message") -> str:
+    def line(message: Any) -> str:
         headers = message.headers()
         kind, time_ms = message.timestamp()
         return (

@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
     what.add_argument("--whole", action="store_true", help="each file, or all of standard input, is one record")
     what.add_argument("--value", action="append", metavar="TEXT", help="a record of this; repeatable; nothing is read")
     what.add_argument("--tombstone", action="store_true", help="a record whose value is null; nothing is read")
-    what.add_argument("--count", type=_count, metavar="N", help="at most so many records")
+    what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
     shape = parser.add_argument_group("what each record gets")
     shape.add_argument("--key", metavar="KEY", help="this key")
     shape.add_argument("--key-separator", metavar="TEXT", help="each line is a key, this, and a value; \\t is a tab")
@@ -77,8 +77,8 @@ def make_parser() -> argparse.ArgumentParser:
     how = parser.add_argument_group("how it is sent")
     how.add_argument("--acks", choices=tuple(ACKS), default="all", help="who has to have it: nobody, leader, all (all)")
     how.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of the batches (none)")
-    how.add_argument("--rate", type=_rate, metavar="N", help="so many a second; else as quickly as it goes")
-    how.add_argument("--timeout", type=_rate, default=30.0, metavar="SECONDS", help="try for so long (30)")
+    how.add_argument("--rate", type=rate_of, metavar="N", help="so many a second; else as quickly as it goes")
+    how.add_argument("--timeout", type=rate_of, default=30.0, metavar="SECONDS", help="try for so long (30)")
     add_where(parser)
     add_json(parser)
     return parser
@@ -254,13 +254,13 @@ def _partition(text: str | None) -> int | None:
     return int(text)
 
 
-def _count(text: str) -> int:
+def count_of(text: str) -> int:
     if (count := int(text.replace("_", "").replace(",", ""))) < 0:
         raise ValueError
     return count
 
 
-def _rate(text: str) -> float:
+def rate_of(text: str) -> float:
     if (rate := float(text)) <= 0:
         raise ValueError
     return rate

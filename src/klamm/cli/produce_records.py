@@ -10,7 +10,6 @@ from typing import BinaryIO
 
 from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Headers, NotARecord, Record, record_of
 
-
 FEW_BYTES = 64 << 10
 
 

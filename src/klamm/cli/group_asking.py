@@ -102,7 +102,7 @@ class Cluster:
 
     def brokers(self) -> dict[int, Address]:
         """Those that take part. From now on they are asked, too, when those we began with do not answer."""
-        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
         found = {each.node_id: Address(each.host, each.port) for each in answer.brokers}
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
@@ -115,7 +115,7 @@ class Cluster:
         wanted = [MetadataRequestTopic(name=name) for name in sorted(set(topics))]
         if not wanted:
             return {}
-        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
         return {
             TopicPartition(topic.name, each.partition_index): each.leader_id
             for topic in answer.topics
@@ -147,7 +147,7 @@ class Cluster:
         return found
 
     def _coordinators(self, groups: Sequence[str], problems: dict[str, str]) -> dict[Coordinator, list[str]]:
-        answer = self._ask_anyone(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=list(groups)))
+        answer = self.ask_anyone(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=list(groups)))
         found: dict[Coordinator, list[str]] = {}
         for each in answer.coordinators:
             if each.error_code in COORDINATOR_MOVING:
@@ -180,7 +180,7 @@ class Cluster:
             else:
                 answers[group] = Answered(coordinator, *said[group])
 
-    def _ask_anyone(self, api_key: int, version: int, request: object) -> Any:
+    def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
         """The first that answers is asked first the next time."""
         problems = []
         for address in list(self._known):

@@ -43,6 +43,8 @@ first steps:
   klamm up --detach                  three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data
   klamm topic create invoice --partitions 10 --replication 3
   klamm topic placement invoice      who leads what, and who follows
+  echo hello | klamm produce invoice
+  klamm consume invoice --follow     what is there, and what comes
   klamm down                         stop it; the data stays
   klamm broker --dir data            or a single broker, in the foreground
 """

@@ -189,7 +189,7 @@ def _verb(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("of", choices=("topic", "broker"), help="whose")
-    parser.add_argument("name", metavar="NAME", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
+    parser.add_argument("name", metavar="TOPIC|BROKER", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
     add_where(parser)
     add_json(parser)
     parser.set_defaults(run=run_verb)

@@ -71,6 +71,7 @@ class Running:
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
         self._on_end: Callable[[bool], None] = lambda clean: None
+        self._is_closing = False
         self._is_clean = False
         self.was_told = False
         """Whether somebody asked it to stop."""
@@ -111,8 +112,10 @@ class Running:
         self.driver.loop.call_soon(self._close)
 
     def _close(self) -> None:
-        if self.driver.is_down:
+        # Asked twice, it is in the loop's queue twice, and stopping hears what is in there.
+        if self.driver.is_down or self._is_closing:
             return
+        self._is_closing = True
         self._is_clean = self.driver.stop()
         self._tell(Stopped(self._is_clean))
         self._lock.close()

@@ -63,7 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     run = import_module(f"klamm.cli.{words[0]}").run
     try:
-        return int(run(words[1:]))
+        code = int(run(words[1:]))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -74,8 +74,9 @@ def measured_consume(bootstrap: str, cluster: Cluster, topic: str, records: int,
     extent = extent_of(cluster, topic, partitions, READ_UNCOMMITTED)
     consumer: Any = new_consumer(bootstrap, "klamm-bench", {})
 
-    def give_up() -> None:
-        raise Refused(f"{read:,} of {records:,} records were read, then nothing came any more")
+    def give_up(quiet_seconds: float) -> None:
+        if quiet_seconds > ANSWER_SECONDS:
+            raise Refused(f"{read:,} of {records:,} records were read, then nothing came any more")
 
     read = 0
     try:

@@ -51,6 +51,7 @@ way that makes no sense; 130: Ctrl-C; 141: whoever read our output has gone
 
 ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
 COMMIT_EVERY_SECONDS = 1.0
+PATIENCE_SECONDS = 30.0
 NOBODY = "klamm-consume"
 """librdkafka wants the name of a group from whoever reads; without --group nothing is joined or committed."""
 
@@ -158,9 +159,19 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
     settings = {"isolation.level": options.isolation}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
-    def look_again() -> None:
-        if reading.stops and not options.follow:
-            reading.stop_at(consumption.stops_now())
+    def look_again(quiet_seconds: float) -> None:
+        """Brokers that are gone may come back; whoever follows has time."""
+        try:
+            stops = consumption.stops_now()
+        except Refused:
+            if quiet_seconds > PATIENCE_SECONDS:
+                raise
+        except NoAnswer:
+            if quiet_seconds > PATIENCE_SECONDS and not options.follow:
+                raise
+        else:
+            if not options.follow:
+                reading.stop_at(stops)
 
     reading = Reading(consumer, options.topic, consumption.stops, look_again)
     try:
@@ -239,8 +250,10 @@ def _commit(consumer: Any, reading: Reading, wait: bool) -> None:
 
 def _output() -> BinaryIO:
     """Bytes, in whole: what Python gives us when it is told not to buffer may write less than it is given."""
-    output: Any = sys.stdout.buffer
-    return io.BufferedWriter(output) if isinstance(output, io.RawIOBase) else output
+    output: BinaryIO = sys.stdout.buffer
+    if isinstance(output, io.RawIOBase):
+        return io.BufferedWriter(io.FileIO(output.fileno(), "w", closefd=False))
+    return output
 
 
 def _has_nobody_to_read_it(output: BinaryIO) -> bool:

@@ -18,18 +18,24 @@ Message = Any
 BATCH = 10_000
 WAIT_SECONDS = 0.1
 QUIET_SECONDS = 5.0
-"""When nothing has come for so long, somebody should ask whether the ends are still there."""
+"""When nothing has come for so long, somebody should ask whether everything is still where it was."""
+PASSING = ("UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "_ALL_BROKERS_DOWN")
+"""What brokers say that have not heard of a topic yet, or are on their way up or down: librdkafka asks again."""
+
+WhenQuiet = Callable[[float], None]
+"""Called now and then while nothing comes, with the seconds since something did."""
 
 
 class Reading:
     """Of one topic's partitions, each from an offset up to its stop. Without a stop it never ends."""
 
-    def __init__(self, consumer: Any, topic: str, stops: Mapping[int, int], when_quiet: Callable[[], None]) -> None:
+    def __init__(self, consumer: Any, topic: str, stops: Mapping[int, int], when_quiet: WhenQuiet) -> None:
         self._consumer = consumer
         self._topic = topic
         self.stops = dict(stops)
         self._when_quiet = when_quiet
         self._kafka = library()
+        self._passing = {getattr(self._kafka.KafkaError, name) for name in PASSING}
         self._open: set[int] = set()
         self._done: set[int] = set()
         self._begun: dict[int, int] = {}
@@ -51,7 +57,7 @@ class Reading:
     def batches(self, count: int | None) -> Iterator[list[Message]]:
         """Until every partition is at its stop, or so many records have come. An empty one where nothing came."""
         left = count
-        heard = time.monotonic()
+        heard = asked = time.monotonic()
         while (self._open or not self._has_begun) and left != 0:
             batch = self._read(BATCH if left is None else min(BATCH, left))
             messages = [message for message in batch if message.error() is None]
@@ -59,11 +65,11 @@ class Reading:
                 self._note_events(message for message in batch if message.error() is not None)
             if messages and self._may_end():
                 messages = list(self._before_stops(messages))
-            if batch:
-                heard = time.monotonic()
-            elif time.monotonic() > heard + QUIET_SECONDS:
-                self._when_quiet()
-                heard = time.monotonic()
+            if messages:
+                heard = asked = time.monotonic()
+            elif time.monotonic() > asked + QUIET_SECONDS:
+                self._when_quiet(time.monotonic() - heard)
+                asked = time.monotonic()
             if left is not None:
                 left -= len(messages)
             yield messages
@@ -122,7 +128,7 @@ class Reading:
                 partition, offset = message.partition(), message.offset()
                 if self._is_at_stop(partition, offset):
                     self._end({partition})
-            elif not problem.retriable():
+            elif not problem.retriable() and problem.code() not in self._passing:
                 raise Refused(_in_words(self._kafka, problem, message))
 
     def _is_at_stop(self, partition: int, offset: int) -> bool:

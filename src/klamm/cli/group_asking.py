@@ -36,6 +36,8 @@ COORDINATOR_MOVING = {
 LEADER_MOVING = {
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    # Its metadata say that it leads: it is the one who has not heard of it yet.
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.REPLICA_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,

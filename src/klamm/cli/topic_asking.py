@@ -9,15 +9,19 @@ import time
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused
 
+HEARD_SECONDS = 1.0
+"""A topic that was just made: so long it may take until every broker has heard of it."""
 MADE_SECONDS = 10.0
 PAUSE_SECONDS = 0.05
 
 
 def partitions_of(cluster: Cluster, topic: str) -> dict[int, int]:
     """The leader of each partition, -1 for none."""
-    found = _leaders(cluster, topic)
-    if not found:
-        raise Refused(f"there is no topic {topic}; `klamm topic list` lists them")
+    deadline = time.monotonic() + HEARD_SECONDS
+    while not (found := _leaders(cluster, topic)):
+        if time.monotonic() > deadline:
+            raise Refused(f"there is no topic {topic}; `klamm topic list` lists them")
+        time.sleep(PAUSE_SECONDS)
     return found
 
 

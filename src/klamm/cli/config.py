@@ -1,6 +1,7 @@
 """`klamm config`: settings of topics and brokers, by Kafka's names: shown with where they come from, set and unset."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
@@ -97,7 +98,7 @@ def show(options: argparse.Namespace) -> int:
         rows = [(each.name, _value(each), _source(each), each.default) for each in shown]
         print(table(("setting", "value", "from", "default"), rows))
     for each in shown if options.key else ():
-        print(f"\n{each.name}: {each.documentation or 'nothing is known of it here'}")
+        print(f"\n{each.name}: {_told(each)}")
     if len(shown) < len(settings):
         say(f"{counted(len(settings) - len(shown), 'setting')} of {owner} at their defaults; --all shows them")
     elif not shown:
@@ -143,6 +144,11 @@ def _value(setting: Setting) -> str | None:
 
 def _source(setting: Setting) -> str:
     return SOURCES.get(setting.source, f"source {setting.source}")
+
+
+def _told(setting: Setting) -> str:
+    """What it means; Apache Kafka tells that in HTML."""
+    return re.sub(r"<[^<>]+>", "", setting.documentation or "") or "nothing is known of it here"
 
 
 def _document(setting: Setting) -> dict[str, object]:

@@ -1,6 +1,7 @@
 """`klamm produce` and `klamm consume`, against a cluster: what goes in comes out."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -178,6 +179,27 @@ def test_ctrl_c_sends_what_was_read(servers: str, topic: str) -> None:
     assert sending.wait(LONG_SECONDS) == 130
     assert f"2 sent to {topic}, 2 acknowledged, 0 failed".encode() in sending.stderr.read()
     sending.stdin.close()
+
+
+def test_standard_input_that_is_closed_is_said(servers: str) -> None:
+    command = f"{sys.executable} -m klamm produce x --bootstrap {servers} <&-"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, timeout=LONG_SECONDS, check=False)
+    assert ended.returncode == 2 and ended.stderr.startswith(b"klamm produce: standard input is closed")
+
+
+def test_progress_is_for_a_terminal_and_when_it_takes_long(servers: str, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "input").write_bytes(b"x\n" * 15)
+    words = ("produce", topic, "--rate", "10", "--file", str(tmp_path / "input"), "--bootstrap", servers)
+    terminal, its_end = os.openpty()
+    assert begun(*words, stderr=its_end).wait(LONG_SECONDS) == 0
+    os.close(its_end)
+    said = os.read(terminal, 100_000).decode()
+    os.close(terminal)
+    assert " acknowledged, " in said.partition(f"15 sent to {topic}")[0]
+    quiet = subprocess.run(
+        [sys.executable, "-m", "klamm", *words], capture_output=True, timeout=LONG_SECONDS, check=True
+    )
+    assert len(quiet.stderr.splitlines()) == 1
 
 
 # From where, and up to where.

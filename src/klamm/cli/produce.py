@@ -135,7 +135,7 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
     code = 0
     try:
         if options.rate:
-            records = sender.paced(records, options.rate)
+            records = sender.paced(records, options.rate, show)
         try:
             sender.send(records, show)
         except BadLine as problem:
@@ -230,6 +230,8 @@ def _records_of_files(
 
 def _opened(name: str, files: ExitStack) -> BinaryIO:
     if name == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise Misused("standard input is closed; say --file, --value or --tombstone")
         return sys.stdin.buffer
     try:
         return files.enter_context(Path(name).open("rb"))

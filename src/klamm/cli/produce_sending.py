@@ -59,13 +59,14 @@ class Sender:
             self._producer.poll(0)
             on_round()
 
-    def paced(self, records: Iterable[Record], per_second: float) -> Iterator[Record]:
+    def paced(self, records: Iterable[Record], per_second: float, on_round: Callable[[], None]) -> Iterator[Record]:
         """Each when its time has come; reports are heard while waiting."""
         began = time.monotonic()
         for number, record in enumerate(records):
             ahead = began + number / per_second - time.monotonic()
             while ahead > AHEAD_SECONDS:
                 self._producer.poll(min(ahead, FLUSH_SECONDS))
+                on_round()
                 ahead = began + number / per_second - time.monotonic()
             yield record
 

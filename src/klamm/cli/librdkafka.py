@@ -59,8 +59,8 @@ def new_consumer(bootstrap: str, group: str, settings: Mapping[str, object]) -> 
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            # As far ahead as memory allows (64 MiB), and back at it soon: a full queue would rest for a second.
-            "queued.min.messages": 1_000_000,
+            # Well ahead, within a hundred MiB or two, and back at it soon: a full queue would rest for a second.
+            "queued.min.messages": 250_000,
             "fetch.queue.backoff.ms": 10,
             "log_level": 0,
             **settings,

@@ -339,6 +339,23 @@ def test_a_group_goes_on_where_it_was(klamm_command: Klamm, topic: str, tmp_path
     assert klamm_command("consume", topic, "--group", f"{topic}-new", "--from", "-2") == (0, b"5\n6\n", "")
 
 
+def test_what_was_not_written_is_not_committed(servers: str, klamm_command: Klamm, topic: str, tmp_path: Path) -> None:
+    """The reader goes after some lines, with the pipe full; whoever goes on gets at least all that was not in it."""
+    lines = [b"a long line that is read once or twice, number %d" % number for number in range(50_000)]
+    produce(klamm_command, topic, tmp_path, b"\n".join(lines))
+    group = ("--group", f"{topic}-group")
+    reading = begun("consume", topic, *group, "--bootstrap", servers, stdout=subprocess.PIPE)
+    assert reading.stdout is not None
+    read = [reading.stdout.readline().rstrip() for _ in range(3)]
+    reading.stdout.close()
+    assert reading.wait(LONG_SECONDS) == 141
+    code, out, _ = klamm_command("consume", topic, *group)
+    assert (code, read) == (0, lines[:3])
+    rest = out.splitlines()
+    assert rest == lines[len(lines) - len(rest) :]
+    assert len(rest) > 47_000, "a pipe holds 64 KiB, a batch many times that"
+
+
 # What makes no sense.
 
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, bound_of, extent_of, offsets_of
 from klamm.cli.consume_formats import Format, format_of
+from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_reading import Reading
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
@@ -51,7 +52,6 @@ way that makes no sense; 130: Ctrl-C; 141: whoever read our output has gone
 """
 
 ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
-COMMIT_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 30.0
 NOBODY = "klamm-consume"
 """librdkafka wants the name of a group from whoever reads; without --group nothing is joined or committed."""
@@ -177,23 +177,24 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
     reading = Reading(consumer, options.topic, consumption.stops, look_again)
     # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.
     gc.disable()
+    member = Membership(consumer, reading, consumption.starts) if options.group else None
     try:
-        if options.group:
-            _join(consumer, reading, consumption)
+        if member is not None:
+            member.join(options.topic)
         else:
             reading.begin(consumption.starts)
-        _print_batches(reading, consumption, shown, lambda wait: _commit(consumer, reading, wait))
+        _print_batches(reading, consumption, shown, member)
     finally:
         gc.enable()
-        if options.group:
-            _commit(consumer, reading, True)
+        if member is not None:
+            member.commit(wait=True)
         consumer.close()
 
 
-def _print_batches(reading: Reading, consumption: Consumption, shown: Format, commit: Any) -> None:
+def _print_batches(reading: Reading, consumption: Consumption, shown: Format, member: Membership | None) -> None:
     options, output = consumption.options, _output()
     progress = Progress(wanted=not sys.stdout.isatty())
-    printed, committed, ends_at_ms = 0, time.monotonic(), consumption.ends_at_ms
+    printed, ends_at_ms = 0, consumption.ends_at_ms
 
     def so_far() -> str:
         return f"{printed:,} records, {printed / progress.seconds:,.0f} a second"
@@ -205,9 +206,8 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, co
             printed += len(messages)
         elif _has_nobody_to_read_it(output):
             raise BrokenPipeError
-        if options.group and time.monotonic() > committed + COMMIT_EVERY_SECONDS:
-            commit(False)
-            committed = time.monotonic()
+        if messages and member is not None:
+            member.note_written()
         if ends_at_ms and time.time() * 1_000 >= ends_at_ms:
             ends_at_ms = None
             reading.stop_at(consumption.stops_now())
@@ -215,38 +215,6 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, co
     progress.clear()
     if not printed and not options.group:
         say(f"nothing there in {counted(len(consumption.partitions), 'partition')} of {options.topic}; --follow waits")
-
-
-# As a member of a group.
-
-
-def _join(consumer: Any, reading: Reading, consumption: Consumption) -> None:
-    """From where the group was; from where --from says where it never was. The others read what is not given to us."""
-
-    def assigned(_: Any, partitions: Sequence[Any]) -> None:
-        offsets = {}
-        for each in consumer.committed(list(partitions), timeout=10) if partitions else ():
-            start = consumption.starts.get(each.partition, 0)
-            offsets[each.partition] = each.offset if each.offset >= 0 else start
-        reading.begin(offsets)
-
-    def revoked(_: Any, partitions: Sequence[Any]) -> None:
-        _commit(consumer, reading, True)
-        reading.lose([each.partition for each in partitions])
-
-    def lost(_: Any, partitions: Sequence[Any]) -> None:
-        reading.lose([each.partition for each in partitions])
-
-    consumer.subscribe([consumption.options.topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
-
-
-def _commit(consumer: Any, reading: Reading, wait: bool) -> None:
-    positions = reading.positions()
-    if positions:
-        try:
-            consumer.commit(offsets=positions, asynchronous=not wait)
-        except library().KafkaException as problem:
-            say(f"klamm consume: the group's offsets could not be committed: {problem.args[0].str()}")
 
 
 # Standard output.

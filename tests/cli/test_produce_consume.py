@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from klamm.cli import main
 from tests.cli.conftest import Klamm
 from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
 
 LONG_SECONDS = 60.0
 HOUR_MS = 3_600_000
@@ -337,6 +338,34 @@ def test_a_group_goes_on_where_it_was(klamm_command: Klamm, topic: str, tmp_path
     (group,) = described if isinstance(described, list) else [described]
     assert group["lag"] == 0
     assert klamm_command("consume", topic, "--group", f"{topic}-new", "--from", "-2") == (0, b"5\n6\n", "")
+
+
+def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -> None:
+    """Everything is taken from a member for a moment when another one comes: that is no end."""
+    words = ("consume", counted, "--group", f"{counted}-group", "--follow", "--bootstrap", servers)
+    first = begun(*words, stdout=subprocess.PIPE)
+    assert sorted(int(line_of(first.stdout)) for _ in range(20)) == list(range(20))
+    second = begun(*words, stdout=subprocess.PIPE)
+    try:
+        wait_until(lambda: len(members(klamm_command, counted)) == 2, "each has a partition", within_seconds=40)
+        klamm_command("produce", counted, "--partition", "0", "--value", "20")
+        klamm_command("produce", counted, "--partition", "1", "--value", "21")
+        assert {line_of(first.stdout), line_of(second.stdout)} == {b"20\n", b"21\n"}
+        for each in (second, first):
+            each.send_signal(signal.SIGINT)
+            assert each.wait(LONG_SECONDS) == 130
+    finally:
+        for each in (first, second):
+            each.kill()
+            each.communicate()
+    assert klamm_command("consume", counted, "--group", f"{counted}-group") == (0, b"", "")
+
+
+def members(klamm_command: Klamm, topic: str) -> set[str]:
+    """Those that own a partition."""
+    described = json.loads(klamm_command("group", "describe", f"{topic}-group", "--json")[1])
+    (group,) = described if isinstance(described, list) else [described]
+    return {each["member"] for each in group["partitions"] if each["member"]}
 
 
 def test_what_was_not_written_is_not_committed(servers: str, klamm_command: Klamm, topic: str, tmp_path: Path) -> None:

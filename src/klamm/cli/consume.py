@@ -157,7 +157,7 @@ class Consumption:
 
 def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
     options = consumption.options
-    settings = {"isolation.level": options.isolation}
+    settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
     def look_again(quiet_seconds: float) -> None:

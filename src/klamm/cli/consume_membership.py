@@ -56,5 +56,6 @@ class Membership:
         self._lost(consumer, partitions)
 
     def _lost(self, _: Any, partitions: Sequence[Any]) -> None:
+        """Every one of them: the assignors that we name take all and share out anew."""
         self._written = []
-        self._reading.lose([each.partition for each in partitions])
+        self._reading.lose()

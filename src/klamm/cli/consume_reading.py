@@ -51,8 +51,10 @@ class Reading:
             [self._kafka.TopicPartition(self._topic, partition, offsets[partition]) for partition in sorted(self._open)]
         )
 
-    def lose(self, partitions: Collection[int]) -> None:
-        self._open -= set(partitions)
+    def lose(self) -> None:
+        """All of them, to begin anew with others: a group shares out its partitions again."""
+        self._has_begun = False
+        self._open, self._done = set(), set()
 
     def batches(self, count: int | None) -> Iterator[list[Message]]:
         """Until every partition is at its stop, or so many records have come. An empty one where nothing came."""

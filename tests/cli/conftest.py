@@ -3,20 +3,25 @@
 `KLAMM_UNDER_TEST=kafka` runs them against one broker of Apache Kafka.
 """
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import Producer
 
 import klamm
 from klamm.cli import main
 from tests.harness.kafka_node import KafkaNode
 from tests.harness.node import under_test
+from tests.harness.topics import create_topic
 
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
 }
+
+HOUR_MS = 3_600_000
 
 Klamm = Callable[..., tuple[int, bytes, str]]
 
@@ -47,3 +52,16 @@ def klamm_command(servers: str, capfdbinary: pytest.CaptureFixture[bytes]) -> Kl
         return code, said.out, said.err.decode()
 
     return call
+
+
+@pytest.fixture
+def counted(servers: str, topic: str) -> str:
+    """A topic of two partitions with ten records each, one an hour, the last one just now: 0 to 9 and 10 to 19."""
+    create_topic(servers, topic, 2)
+    now_ms = int(time.time() * 1_000)
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(20):
+        age_ms = HOUR_MS * (9 - number % 10)
+        producer.produce(topic, str(number), partition=number // 10, timestamp=now_ms - age_ms)
+    assert producer.flush(60) == 0
+    return topic

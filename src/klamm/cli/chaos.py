@@ -2,7 +2,7 @@
 
 import json
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ BROKERS = (3, 5)
 LAST_COMPLAINTS = 10
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("chaos", DESCRIPTION, EXAMPLES)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the seed of the first run (0)")
     parser.add_argument("--runs", type=int, default=1, metavar="COUNT", help="so many, one after the other (1)")
@@ -56,6 +56,11 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, metavar="FILE", help="append a line of JSON a run")
     parser.add_argument("--verbose", action="store_true", help="tell the story while it happens")
     add_json(parser)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = make_parser()
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in KINDS]
     if unknown:

@@ -33,7 +33,7 @@ exit code 0: what was claimed was seen; 1: it was not, or the experiment could n
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser(arguments).parse_args(arguments)
+    options = make_parser(arguments).parse_args(arguments)
     if options.experiment is None:
         return _list(options.json)
     from klamm.lab.problems import LabError
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         return failed(f"lab {options.experiment}", problem)
 
 
-def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
     parser = parser_of("lab", DESCRIPTION, EXAMPLES)
     add_json(parser)
     names = parser.add_subparsers(dest="experiment", metavar="EXPERIMENT")

@@ -82,6 +82,7 @@ class Running:
         self.driver.counts = node.cluster.dispatch.counts
         self._monitoring = Monitoring(self.driver, facts) if config.metrics_place is not None else None
         self._on_end: Callable[[bool], None] = lambda clean: None
+        self._is_closing = False
         self._is_clean = False
         self.was_told = False
         """Whether somebody asked it to stop."""
@@ -125,9 +126,11 @@ class Running:
         self.driver.loop.call_soon(self._close)
 
     def _close(self) -> None:
-        if self.driver.is_down:
+        # Asked twice, it is in the loop's queue twice, and stopping hears what is in there.
+        if self.driver.is_down or self._is_closing:
             return
         self._stop_monitoring()
+        self._is_closing = True
         self._is_clean = self.driver.stop()
         self._tell(Stopped(self._is_clean))
         self._lock.close()

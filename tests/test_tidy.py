@@ -22,7 +22,7 @@ DEPTH = [
     ["node"],
     ["runtime", "sim", "pipeline"],
     ["local"],
-    ["chaos"],
+    ["chaos", "lab"],
     ["testing", "console", "cli"],
 ]
 LEVEL = {package: level for level, packages in enumerate(DEPTH) for package in packages}

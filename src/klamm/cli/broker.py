@@ -31,7 +31,7 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         config = _config(options)
     except ConfigError as error:
@@ -47,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="klamm broker",
         description=DESCRIPTION,

@@ -1,5 +1,6 @@
 """`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,11 +31,15 @@ MOST_NAMED = 20
 """So many partitions are named; of the rest it is said how many there are."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("status", DESCRIPTION, EXAMPLES)
     add_directory(parser)
     add_json(parser)
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     try:
         record, states = cluster.record(), cluster.states()

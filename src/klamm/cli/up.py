@@ -46,7 +46,7 @@ STATES_EVERY_SECONDS = 0.5
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     # Whoever asks us to end means the cluster.
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -74,7 +74,7 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("up", DESCRIPTION, EXAMPLES)
     parser.add_argument("--brokers", type=int, metavar="N", help=f"how many brokers, {BROKERS} by default")
     parser.add_argument("--racks", type=int, metavar="N", help=f"over how many racks, {RACKS} by default")

@@ -7,6 +7,7 @@ from one start to the next.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 
 from klamm.ids import drawn_uuid, uuid_text
@@ -59,6 +60,19 @@ def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
             "Leave these options out to start it as it is, or choose another directory with --dir"
         )
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def properties_of(record: ClusterRecord, node: NodeRecord, directory: Path) -> dict[str, str]:
+    """What one node is told, under Kafka's names; its data lies in a directory of the cluster's."""
+    values = dict(record.given_settings)
+    values["node.id"] = str(node.node_id)
+    values["listeners"] = f"PLAINTEXT://{record.host}:{node.port}"
+    values["log.dirs"] = str(directory / f"node-{node.node_id}")
+    if node.rack is not None:
+        values["broker.rack"] = node.rack
+    values["process.roles"] = ",".join(node.roles)
+    values["controller.quorum.voters"] = record.quorum
+    return values
 
 
 def wished_metrics_port(node: NodeRecord, port: int) -> int:

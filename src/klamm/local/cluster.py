@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
@@ -90,7 +90,7 @@ class LocalCluster:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
             wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
-            record = with_ports(record, stack.enter_context(HeldPorts(record.host, ports)).ports)
+            record = with_ports(record, stack.enter_context(self.held_ports(record.host, ports)).ports)
             record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
             try:
                 begun = self._begin(record, record.nodes)
@@ -158,6 +158,16 @@ class LocalCluster:
         with Watch(self._alive(node.node_id for node in self.record().nodes).values()) as watch:
             watch.wait_ended(timeout_seconds)
 
+    # For who starts its nodes in another way: `klamm.testing` does.
+
+    def launched(self, record: ClusterRecord, node: NodeRecord) -> "subprocess.Popen[bytes]":
+        """A node's process, just started."""
+        return started(self._command(record, node), self.log_of(node.node_id))
+
+    def held_ports(self, host: str, ports: Sequence[int]) -> AbstractContextManager[HeldPorts]:
+        """The nodes' ports, held until they have taken them, or longer."""
+        return HeldPorts(host, ports)
+
     # Helpers.
 
     def _begin(self, record: ClusterRecord, nodes: Sequence[NodeRecord]) -> "Begun":
@@ -166,7 +176,7 @@ class LocalCluster:
         processes = {}
         try:
             for node in nodes:
-                child = started(self._command(record, node), self.log_of(node.node_id))
+                child = self.launched(record, node)
                 self._children.append(child)
                 processes[node.node_id] = process_of(child.pid)
         finally:

@@ -20,7 +20,7 @@ from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, 
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
 from klamm.node.served import Served, Times
-from klamm.runtime.dialer import Dialer
+from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
 from klamm.runtime.server import Limits, Server
@@ -31,11 +31,19 @@ def now() -> Now:
 
 
 class Driver:
-    def __init__(self, node: Node, files: RealFiles, loop: Loop, limits: Limits, tell: Tell) -> None:
+    def __init__(
+        self,
+        node: Node,
+        files: RealFiles,
+        loop: Loop,
+        limits: Limits,
+        tell: Tell,
+        make_dialer: MakeDialer = Dialer,
+    ) -> None:
         self.node = node
         self.loop = loop
         self.server = Server(loop, self, limits, tell)
-        self._dialer = Dialer(loop, self)
+        self._dialer = make_dialer(loop, self)
         self._files = files
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)

@@ -21,14 +21,18 @@ def log_lines(node_id: int) -> Tell:
     def tell(fact: Fact) -> None:
         if fact.level == "debug" or (fact.level == "warning" and _too_many(shown_at, type(fact))):
             return
-        seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-        stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
         # A log that cannot be written must not stop what it tells of.
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}\n")
+            sys.stderr.write(f"{log_line(node_id, fact)}\n")
             sys.stderr.flush()
 
     return tell
+
+
+def log_line(node_id: int, fact: Fact) -> str:
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
+    return f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}"
 
 
 class FactCounts:

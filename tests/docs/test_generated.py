@@ -13,8 +13,6 @@ from klamm.handlers import TABLE
 from klamm.wire.apis import API_BY_KEY
 from tests.docs.blocks import ROOT, pages
 
-UNTIL_MERGED = {"testing.md", "lab.md"}
-"""Pages that are written elsewhere at the same time."""
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"")
 
 
@@ -46,8 +44,6 @@ def test_links_lead_somewhere(page: Path) -> None:
             continue
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
-        if target.name in UNTIL_MERGED and not target.exists():
-            continue
         assert target.exists(), f"{page.name}: {link} leads nowhere"
         assert target.is_relative_to(ROOT), f"{page.name}: {link} leads out of the repository"
         if anchor:

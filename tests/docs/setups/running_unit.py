@@ -3,7 +3,7 @@
 import configparser
 import shlex
 
-from klamm.cli.broker import _parser
+from klamm.cli.broker import make_parser
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
     assert unit.read("klamm.service") == ["klamm.service"]
     program, command, *options = shlex.split(unit["Service"]["ExecStart"])
     assert program.endswith("/klamm") and command == "broker", program
-    given = _parser().parse_args(options)
+    given = make_parser().parse_args(options)
     assert given.config and given.dir, "the file and the directory are on the line"
 
 

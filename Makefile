@@ -48,7 +48,7 @@ check: install
 	$(BIN)/python -m pytest tests/test_tidy.py
 
 test: check compiled
-	$(BIN)/python -m pytest -m "not compat and not crash and not long" --durations=5
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not compat and not crash and not long" --durations=10
 
 compat: install compiled jars spark-jars kcat links
 	$(BIN)/python -m pytest -m "compat and not long" --durations=5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.cli.lab import _parser
+from klamm.cli.lab import make_parser
 from klamm.lab.catalogue import EXPERIMENTS
 from tests.lab.figures import GOOD
 
@@ -31,4 +31,4 @@ def test_every_command_can_be_typed() -> None:
     assert len(lines) == len(EXPERIMENTS) + 5
     for words in (line.split() for line in lines):
         if "--help" not in words:
-            assert _parser(words).parse_args(words).experiment in (*EXPERIMENTS, None)
+            assert make_parser(words).parse_args(words).experiment in (*EXPERIMENTS, None)

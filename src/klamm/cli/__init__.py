@@ -7,7 +7,8 @@ from importlib import import_module
 from klamm import __version__
 
 COMMANDS = {
-    "up": "start a cluster on this machine",
+    "demo": "two minutes: brokers, Spark, one killed in the middle, everything counted",
+    "up": "start a cluster on this machine, and watch it",
     "down": "stop it",
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from klamm.pipeline import invoice
 from klamm.pipeline.java import NoJava, java_home
+from klamm.pipeline.keeping import Directory
 from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.spark import check_installed
 
@@ -41,7 +41,8 @@ class SparkRun:
         self._command = [sys.executable, "-P", "-m", "klamm", "pipeline", "run", str(self.file)]
         self._command += ["--bootstrap", servers, "--data", str(self.data), "--json"]
         self._read = 0
-        self._latest: dict[str, Any] = {}
+        self._records: dict[str, int] = {}
+        self._rows = 0
         self._process = self._started()
 
     @property
@@ -60,12 +61,20 @@ class SparkRun:
     def records(self) -> int:
         """That every one of its queries has written, in this run."""
         self._catch_up()
-        return min((query["records"] for query in self._latest.get("queries", {}).values()), default=0)
+        # A report tells of those queries that have something new: who is not in any has not written anything.
+        queries = Directory(self.data).checkpoints
+        return min((self._records.get(query, 0) for query in queries), default=0)
+
+    @property
+    def rows(self) -> int:
+        """In all tables."""
+        self._catch_up()
+        return self._rows
 
     @property
     def how_far(self) -> str:
-        if self.records:
-            return f"Spark: {self.records:,} in the tables"
+        if self.rows:
+            return f"Spark: {self.rows:,} rows in the tables"
         return "Spark reads" if "making topic" in self.last_words else "Spark starts"
 
     @property
@@ -116,5 +125,5 @@ class SparkRun:
         self._read += len(whole) + len(newline)
         for line in whole.splitlines():
             report = json.loads(line)
-            queries = {**self._latest.get("queries", {}), **report["queries"]}
-            self._latest = {**report, "queries": queries}
+            self._records |= {name: query["records"] for name, query in report["queries"].items()}
+            self._rows = sum(each["added"] for label, each in report["outputs"].items() if label.startswith("table "))

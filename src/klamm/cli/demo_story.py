@@ -8,6 +8,7 @@ import argparse
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,11 +137,12 @@ class Story:
 
     def _flow(self, record: ClusterRecord) -> Sending:
         count, spark = self._options.count, self._spark
-        recipe = Recipe(self._options.seed, count, start_ms=int(time.time() * 1_000) - count * Recipe(0).step_ms)
+        began_ms = int(time.time() * 1_000) - count * Recipe(0).step_ms
+        recipe = Recipe(self._options.seed, count, began_ms, huge=0)
         seconds = FLOW_SECONDS
         if spark is None:
             # Nobody sorts out what is malformed or comes twice: what is read back has to be what was sent.
-            recipe = Recipe(recipe.seed, count, recipe.start_ms, late=0, huge=0, malformed=0, copied=0)
+            recipe = replace(recipe, late=0, malformed=0, copied=0)
             seconds = FLOW_SECONDS_WITHOUT_SPARK
         into = "; Spark makes tables of them" if spark is not None else ""
         self._voice.step(
@@ -150,7 +152,7 @@ class Story:
 
         def is_time_to_kill() -> bool:
             share = sending.acknowledged / count
-            return share >= KILL_AT_LAST or (share >= KILL_FROM and (spark is None or spark.records > 0))
+            return share >= KILL_AT_LAST or (share >= KILL_FROM and (spark is None or spark.rows > 0))
 
         self._until(is_time_to_kill, "invoices are acknowledged")
         return sending

@@ -32,6 +32,7 @@ commands:
   klamm --version        the version
 
 first steps:
+  klamm demo                         all of it in two minutes, counted in the end
   klamm up --detach                  three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data
   klamm topic create invoice --partitions 10 --replication 3
   klamm topic placement invoice      who leads what, and who follows

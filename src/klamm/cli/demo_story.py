@@ -33,7 +33,7 @@ from klamm.pipeline.invoice.sending import IN_SYNC, PARTITIONS, REPLICAS, create
 
 TOPIC = "invoice"
 BROKERS, RACKS = 6, 2
-FLOW_SECONDS, FLOW_SECONDS_WITHOUT_SPARK = 40.0, 15.0
+PER_SECOND, PER_SECOND_WITHOUT_SPARK = 750, 2_000
 KILL_FROM, KILL_AT_LAST = 0.35, 0.6
 """Of the invoices: then, if Spark has written some of them; and then in any case."""
 DEAD_SECONDS, DEAD_SECONDS_WITHOUT_SPARK = 8.0, 4.0
@@ -139,16 +139,14 @@ class Story:
         count, spark = self._options.count, self._spark
         began_ms = int(time.time() * 1_000) - count * Recipe(0).step_ms
         recipe = Recipe(self._options.seed, count, began_ms, huge=0)
-        seconds = FLOW_SECONDS
+        per_second = PER_SECOND
         if spark is None:
             # Nobody sorts out what is malformed or comes twice: what is read back has to be what was sent.
             recipe = replace(recipe, late=0, malformed=0, copied=0)
-            seconds = FLOW_SECONDS_WITHOUT_SPARK
+            per_second = PER_SECOND_WITHOUT_SPARK
         into = "; Spark makes tables of them" if spark is not None else ""
-        self._voice.step(
-            f"{count:,} invoices from the tills of 64 stores, acks=all, {count / seconds:,.0f} a second{into}"
-        )
-        self._sending = sending = Sending(record.bootstrap_servers, TOPIC, recipe, count / seconds)
+        self._voice.step(f"{count:,} invoices from the tills of 64 stores, acks=all, {per_second:,} a second{into}")
+        self._sending = sending = Sending(record.bootstrap_servers, TOPIC, recipe, per_second)
 
         def is_time_to_kill() -> bool:
             share = sending.acknowledged / count

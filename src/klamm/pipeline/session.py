@@ -41,9 +41,8 @@ def new_session(
 ) -> "SparkSession":
     """`settings` win over ours. One at a time in a process, as ever with Spark. `java_process` is how the process that
     Java runs in is started, as in `subprocess.Popen`; Java stays for later sessions."""
-    shared = Path(tempfile.gettempdir())
-    os.environ["JAVA_HOME"] = str(java_home(shared / f"klamm-java-{os.getuid()}"))
-    home = spark_home(shared / f"klamm-spark-{os.getuid()}") if LOCAL_THREADS.fullmatch(master) else None
+    os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir()) / f"klamm-java-{os.getuid()}"))
+    home = spark_home() if LOCAL_THREADS.fullmatch(master) else None
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -9,25 +9,31 @@ jars and no archive. Who has set SPARK_HOME is left alone.
 import importlib.util
 import os
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 
 NEEDED = ("bin", "jars")
 
 
-def spark_home(into: Path, environment: Mapping[str, str] | None = None) -> Path | None:
-    """What SPARK_HOME should be, made in `into`; None where it is better left as it is."""
-    if (os.environ if environment is None else environment).get("SPARK_HOME"):
-        return None
+def spark_home(environment: Mapping[str, str] | None = None) -> Path | None:
+    """What SPARK_HOME should be; None where it is better left as it is. It is kept in the user's cache, one for each
+    installation: Java opens jars when it needs them, maybe days after its start."""
+    environment = os.environ if environment is None else environment
     spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
+    if environment.get("SPARK_HOME") or spec is None or spec.origin is None:
         return None
     installed = Path(spec.origin).parent
     if not all((installed / name).is_dir() for name in NEEDED):
         return None
-    into.mkdir(parents=True, exist_ok=True)
-    for name in NEEDED:
-        _link(into / name, installed / name)
-    return into
+    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    home = cache / "klamm" / f"spark-{sha256(str(installed).encode()).hexdigest()[:12]}"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for name in NEEDED:
+            _link(home / name, installed / name)
+    except OSError:
+        return None  # Nowhere to keep it: slower, and as good.
+    return home
 
 
 def _link(link: Path, target: Path) -> None:

@@ -23,6 +23,10 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 FRAME_LINES = 13
 """All but the nodes and what happened."""
 FEWEST_HAPPENINGS = 3
+WIDE = 110
+"""Columns of a terminal on which everything has room. On fewer, bytes a second are left out."""
+FOLDED_LINES = 4
+"""So many more a narrow one needs for what is there to be copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,12 @@ class Scene:
     ending: str = "Ctrl-C stops the cluster; its data stays"
 
 
-def live(scene: Scene, lines: int) -> RenderableType:
-    """In about so many lines of a terminal."""
-    room = max(FEWEST_HAPPENINGS, lines - FRAME_LINES - len(scene.look.nodes))
-    return Group(_head(scene), Text(), _nodes(scene), Text(), _happened(scene, room), Text(), _footer(scene))
+def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
+    """On a terminal of this size."""
+    is_wide = columns >= WIDE
+    room = lines - FRAME_LINES - len(scene.look.nodes) - (0 if is_wide else FOLDED_LINES)
+    happened = _happened(scene, max(FEWEST_HAPPENINGS, room))
+    return Group(_head(scene), Text(), _nodes(scene, is_wide), Text(), happened, Text(), _footer(scene))
 
 
 def _head(scene: Scene) -> RenderableType:
@@ -79,23 +85,24 @@ def _trouble(look: Look) -> Text:
     return Text("everything in sync" if look.partitions else "nothing in it yet", style="green")
 
 
-def _nodes(scene: Scene) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+def _nodes(scene: Scene, is_wide: bool) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if is_wide else 1, 0, 0))
     for heading in ("rack", "broker", "role"):
         grid.add_column(heading, no_wrap=True)
-    for heading in ("leads", "in sync", "lagging", "in rec/s", "in B/s", "out rec/s", "out B/s", "log"):
+    flow = ("in rec/s", "in B/s", "out rec/s", "out B/s") if is_wide else ("in rec/s", "out rec/s")
+    for heading in ("leads", "in sync", "lagging", *flow, "log"):
         grid.add_column(heading, justify="right", no_wrap=True)
     rack: str | None = ""
     for node in sorted(scene.look.nodes, key=lambda node: (node.rack is None, node.rack or "", node.node_id)):
         shown_rack = "" if node.rack == rack else node.rack or "-"
         rack = node.rack
-        grid.add_row(shown_rack, *_node(scene, node))
+        grid.add_row(shown_rack, *_node(scene, node, is_wide))
     if len(scene.look.nodes) > 1:
-        grid.add_row("", "all", "", "", "", "", *_flow(total(dict(scene.rates))), "", style="dim")
+        grid.add_row("", "all", "", "", "", "", *_flow(total(dict(scene.rates)), is_wide), "", style="dim")
     return grid
 
 
-def _node(scene: Scene, node: NodeRecord) -> list[RenderableType]:
+def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]:
     look, state = scene.look, scene.look.states.get(node.node_id, "dead")
     name = Text(str(node.node_id), style="bold" if state == "running" else "red")
     if not node.is_broker:
@@ -110,7 +117,7 @@ def _node(scene: Scene, node: NodeRecord) -> list[RenderableType]:
         str(leads),
         f"{in_sync} of {len(held)}" if held else "-",
         _lagging(look, node.node_id),
-        *_flow(scene.rates.get(node.node_id, Rates())),
+        *_flow(scene.rates.get(node.node_id, Rates()), is_wide),
         sized(size),
     ]
 
@@ -125,25 +132,25 @@ def _role(look: Look, node: NodeRecord) -> Text:
     if look.controller == node.node_id:
         return Text("controller", style="cyan")
     if node.is_voter:
-        return Text("voter" if node.is_broker else "voter, witness")
+        return Text("voter" if node.is_broker else "witness")
     return Text("-", style="dim")
 
 
 def _lagging(look: Look, broker_id: int) -> Text:
+    """How many replicas, and how many records they lack together."""
     lagging = [each for each in look.out_of_sync(broker_id) if not each.is_internal]
     if not lagging:
         return Text("-", style="dim")
     behind = sum(look.behind(broker_id, named(each)) for each in lagging)
-    return Text(f"{len(lagging)}: {roughly(behind)} behind" if behind else str(len(lagging)), "yellow")
+    return Text(f"{len(lagging)} (-{roughly(behind)})" if behind else str(len(lagging)), "yellow")
 
 
-def _flow(rates: Rates) -> tuple[str, str, str, str]:
-    return (
-        f"{rates.records_in:,.0f}" if rates.records_in >= 0.5 else "-",
-        sized(rates.bytes_in) if rates.bytes_in >= 0.5 else "-",
-        f"{rates.records_out:,.0f}" if rates.records_out >= 0.5 else "-",
-        sized(rates.bytes_out) if rates.bytes_out >= 0.5 else "-",
-    )
+def _flow(rates: Rates, is_wide: bool) -> list[str]:
+    records = [f"{each:,.0f}" if each >= 0.5 else "-" for each in (rates.records_in, rates.records_out)]
+    if not is_wide:
+        return records
+    sizes = [sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out)]
+    return [records[0], sizes[0], records[1], sizes[1]]
 
 
 def _happened(scene: Scene, most: int) -> RenderableType:
@@ -164,7 +171,7 @@ def _footer(scene: Scene) -> RenderableType:
     is_gone = scene.look.is_gone(victim)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
     replicas = min(3, len(brokers))
     grid.add_row("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}")
     if is_gone:

@@ -70,7 +70,8 @@ class _Screen:
             tuple(self._happened),
             self._ending,
         )
-        self._drawn.update(live(scene, self._drawn.console.height), refresh=True)
+        columns, lines = self._drawn.console.size
+        self._drawn.update(live(scene, lines, columns), refresh=True)
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from klamm.pipeline.spark import check_installed
 INSTALL = "pip install 'klamm[spark,java]'"
 END_SECONDS = 15.0
 LAST_WORDS = 12
+QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Two minutes are too short for Java's better compiler to be worth its work."""
 
 
 def what_is_missing() -> str | None:
@@ -39,7 +41,7 @@ class SparkRun:
         self._said, self._reports = directory / "pipeline.log", directory / "pipeline.jsonl"
         shutil.copy(Path(invoice.__file__).with_name("example.py"), self.file)
         self._command = [sys.executable, "-P", "-m", "klamm", "pipeline", "run", str(self.file)]
-        self._command += ["--bootstrap", servers, "--data", str(self.data), "--json"]
+        self._command += ["--bootstrap", servers, "--data", str(self.data), "--json", "--conf", QUICK]
         self._read = 0
         self._records: dict[str, int] = {}
         self._rows = 0

@@ -33,7 +33,7 @@ from klamm.pipeline.invoice.sending import IN_SYNC, PARTITIONS, REPLICAS, create
 
 TOPIC = "invoice"
 BROKERS, RACKS = 6, 2
-PER_SECOND, PER_SECOND_WITHOUT_SPARK = 750, 2_000
+PER_SECOND, PER_SECOND_WITHOUT_SPARK = 500, 2_000
 KILL_FROM, KILL_AT_LAST = 0.35, 0.6
 """Of the invoices: then, if Spark has written some of them; and then in any case."""
 DEAD_SECONDS, DEAD_SECONDS_WITHOUT_SPARK = 8.0, 4.0

@@ -113,9 +113,9 @@ def test_tables_that_are_right_and_tables_that_are_not(tmp_path: Path) -> None:
     assert (wrong.lost, wrong.doubled) == (2, 1) and not wrong.is_right
 
 
-def test_without_spark_it_says_what_to_install_and_counts_what_a_client_reads_back(tmp_path: Path) -> None:
+def test_without_spark_it_says_what_to_install_counts_what_a_client_reads_back_and_is_kept(tmp_path: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", WITHOUT_PYSPARK, "demo", "--count", "4000", "--json"],
+        [sys.executable, "-c", WITHOUT_PYSPARK, "demo", "--count", "4000", "--json", "--keep"],
         capture_output=True,
         text=True,
         timeout=LONG_SECONDS * 2,
@@ -133,7 +133,9 @@ def test_without_spark_it_says_what_to_install_and_counts_what_a_client_reads_ba
     assert outcome["right"] and not outcome["with_spark"]
     assert (outcome["sent"], outcome["acknowledged"], outcome["found"]) == (4_000, 4_000, 4_000)
     assert (outcome["lost"], outcome["doubled"]) == (0, 0) and len(outcome["stores"]) == 64
-    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+    assert f"klamm down --dir {outcome['dir']} && rm -r " in story
+    assert klamm("status", "--dir", outcome["dir"]).code == 0
+    assert klamm("down", "--dir", outcome["dir"]).out == "7 nodes stopped\n"
 
 
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
@@ -148,11 +150,12 @@ def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
         )
     finally:
         signal.signal(signal.SIGINT, heard)
-    assert demo.stdout is not None
-    wait_until(lambda: "invoices from the tills" in str(demo.stdout and demo.stdout.readline()), "they flow", 60)
-    assert len(of_ours(tmp_path)) == 7
-    demo.send_signal(signal.SIGINT)
-    _, said = demo.communicate(timeout=LONG_SECONDS)
+    try:
+        wait_until(lambda: "invoices from the tills" in str(demo.stdout and demo.stdout.readline()), "they flow", 60)
+        assert len(of_ours(tmp_path)) == 7
+    finally:
+        demo.send_signal(signal.SIGINT)
+        _, said = demo.communicate(timeout=LONG_SECONDS)
     assert demo.returncode == 130 and "interrupted" in said and "Traceback" not in said
     assert of_ours(tmp_path) == [] and list(tmp_path.iterdir()) == []
 

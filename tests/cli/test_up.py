@@ -102,6 +102,7 @@ def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -
     klamm("down", "--dir", str(home))
     _, said = foreground.communicate(timeout=LONG_SECONDS)
     assert foreground.returncode == 0 and "broker 0 is gone" in said and "no node runs any more" in said
+    assert "Ctrl-C stops the cluster." in said
 
 
 @pytest.fixture

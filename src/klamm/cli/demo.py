@@ -7,13 +7,9 @@ import signal
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from klamm.cli.options import parser_of
 from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say
-
-if TYPE_CHECKING:
-    from klamm.cli.demo_reckoning import Outcome
 
 DESCRIPTION = """\
 All of it in about two minutes: six brokers on two racks; a topic with ten partitions and three replicas; invoices that
@@ -85,9 +81,8 @@ def _played(options: argparse.Namespace, directory: Path) -> int:
     elif not options.keep:
         say(f"Tables, logs and what the brokers had are in {directory}.")
     if options.json:
-        print_json(_document(outcome, story.seconds))
+        left = {"dir": str(directory / "cluster")} if options.keep else {}
+        print_json(
+            {"seconds": round(story.seconds, 1), "right": outcome.is_right, **left, **dataclasses.asdict(outcome)}
+        )
     return 0 if outcome.is_right else FAILED
-
-
-def _document(outcome: "Outcome", seconds: float) -> dict[str, object]:
-    return {"seconds": round(seconds, 1), "right": outcome.is_right, **dataclasses.asdict(outcome)}

@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from confluent_kafka import KafkaException
+
 from klamm.cli import demo_view
 from klamm.cli.cluster_view import directory_option
 from klamm.cli.demo_reckoning import Outcome, from_tables, from_topic
@@ -20,14 +22,14 @@ from klamm.cli.demo_spark import INSTALL, SparkRun, what_is_missing
 from klamm.cli.demo_view import Voice
 from klamm.ids import TopicPartition
 from klamm.local.agreeing import Wish
-from klamm.local.asking import Address
+from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
 from klamm.local.happenings import happenings
 from klamm.local.look import Look
 from klamm.local.looking import Looker
 from klamm.local.problems import NoCluster
 from klamm.local.record import ClusterRecord
-from klamm.local.view import ClusterSeen, cluster_seen
+from klamm.local.view import ClusterSeen, UnknownTopic, cluster_seen
 from klamm.pipeline.invoice.generator import Recipe
 from klamm.pipeline.invoice.sending import IN_SYNC, PARTITIONS, REPLICAS, create_topic
 
@@ -74,16 +76,18 @@ class Story:
         return self._voice.seconds
 
     def play(self) -> Outcome:
+        """To its end. DemoFailed, or LocalError, if something did not happen that should have."""
+        is_kept = False
         try:
             outcome = self._played()
-            if self._options.keep:
+            is_kept = self._options.keep
+            if is_kept:
                 self._say_how_to_go_on()
             return outcome
-        except BaseException:
-            self._options.keep = False
-            raise
+        except (NoAnswer, UnknownTopic, KafkaException) as problem:
+            raise DemoFailed(str(problem)) from problem
         finally:
-            self._end()
+            self._end(is_kept)
 
     def _played(self) -> Outcome:
         with_spark = self._decided_on_spark()
@@ -124,7 +128,7 @@ class Story:
             f"topic {TOPIC}: {PARTITIONS} partitions, {REPLICAS} replicas each, {IN_SYNC} of them have to be in sync"
         )
         create_topic(record.bootstrap_servers, TOPIC)
-        self._until(lambda: self._is_healthy(), f"the replicas of {TOPIC} are in sync", LOOK_SECONDS)
+        self._until(self._is_healthy, f"the replicas of {TOPIC} are in sync")
 
     def _show_placement(self, why: str) -> None:
         self._voice.say(why)
@@ -152,13 +156,14 @@ class Story:
             share = sending.acknowledged / count
             return share >= KILL_AT_LAST or (share >= KILL_FROM and (spark is None or spark.rows > 0))
 
-        self._until(is_time_to_kill, "invoices are acknowledged")
+        self._until(is_time_to_kill, "invoices are acknowledged", seconds=PATIENCE_SECONDS + count / per_second)
         return sending
 
     def _kill(self) -> Victim:
         look = self._looked()
         leader = next(each.leader for each in look.own if each.topic == TOPIC and each.partition == 0)
-        victim = Victim(leader, [each.partition for each in look.own if each.leader == leader])
+        its_own = [each.partition for each in look.own if each.topic == TOPIC and each.leader == leader]
+        victim = Victim(leader, its_own)
         self._voice.step(f"kill -9 to broker {victim.broker_id}, in the middle of it; it leads {victim.its_partitions}")
         self._cluster.kill([victim.broker_id])
         began = time.monotonic()
@@ -194,7 +199,8 @@ class Story:
     def _wait_all_sent(self, sending: Sending) -> None:
         spark = self._spark
         self._voice.step("the rest of the invoices" + (", and what Spark still has to do" if spark is not None else ""))
-        self._until(lambda: sending.is_over, "all invoices are acknowledged", seconds=PATIENCE_SECONDS * 3)
+        patience = PATIENCE_SECONDS + sending.count / PER_SECOND
+        self._until(lambda: sending.is_over, "all invoices are acknowledged", seconds=patience)
         if spark is None:
             return
         starts = 1
@@ -259,6 +265,8 @@ class Story:
                 self._looked()
                 if holds():
                     return
+                if self._sending is not None and self._sending.problems:
+                    raise DemoFailed(f"invoices could not be sent: {self._sending.problems[0]}")
                 if time.monotonic() > deadline:
                     raise DemoFailed(f"not within {seconds:.0f} s: {what}")
                 self._voice.progress(self._how_far())
@@ -288,14 +296,14 @@ class Story:
             parts.append(f"{in_sync} of {sum(len(each.replicas) for each in self._last.own)} replicas in sync")
         return "   ".join(parts)
 
-    def _end(self) -> None:
+    def _end(self, brokers_stay: bool) -> None:
         """Whatever was started. Who is impatient may say so twice."""
         if self._sending is not None:
             self._sending.stop()
         try:
             if self._spark is not None:
                 self._spark.end()
-            if not self._options.keep:
+            if not brokers_stay:
                 with suppress(NoCluster):
                     self._cluster.down()
         except KeyboardInterrupt:

@@ -31,7 +31,7 @@ class Voice:
 
     def __init__(self, *, to_stderr: bool = False, plain: bool = False) -> None:
         console = Console(stderr=to_stderr, highlight=False)
-        if plain or not console.is_terminal:
+        if plain or not console.is_terminal or console.is_dumb_terminal:
             console = Console(stderr=to_stderr, highlight=False, width=WIDE, force_terminal=False, no_color=True)
         self._console = console
         self._began = time.monotonic()

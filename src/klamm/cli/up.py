@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
@@ -146,12 +147,13 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
+    plain = options.plain or options.json or not sys.stderr.isatty()
+    if plain:
+        say("Ctrl-C stops the cluster.")
+    # Imported when the cluster is up, not before.
     from klamm.cli.cluster_view import directory_option
     from klamm.cli.watching import watch
 
-    plain = options.plain or options.json
-    if plain:
-        say("Ctrl-C stops the cluster.")
     watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
 

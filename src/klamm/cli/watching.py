@@ -77,7 +77,7 @@ class _Screen:
 @contextmanager
 def _shown(cluster: LocalCluster, ending: str, plain: bool) -> Iterator[_Lines | _Screen]:
     console = Console(stderr=True, highlight=False)
-    if plain or not console.is_terminal:
+    if plain or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines()
         return
     with Live(console=console, auto_refresh=False) as drawn:

@@ -36,7 +36,7 @@ from klamm.pipeline.invoice.sending import IN_SYNC, PARTITIONS, REPLICAS, create
 TOPIC = "invoice"
 BROKERS, RACKS = 6, 2
 PER_SECOND, PER_SECOND_WITHOUT_SPARK = 500, 2_000
-KILL_FROM, KILL_AT_LAST = 0.35, 0.6
+KILL_FROM, KILL_AT_LAST = 0.35, 0.75
 """Of the invoices: then, if Spark has written some of them; and then in any case."""
 DEAD_SECONDS, DEAD_SECONDS_WITHOUT_SPARK = 8.0, 4.0
 LOOK_SECONDS, QUICK_SECONDS = 0.4, 0.1
@@ -230,9 +230,9 @@ class Story:
         self._voice.show(demo_view.reckoned(outcome))
         for problem in (*outcome.problems, *outcome.differences):
             self._voice.say(problem, "red")
-        self._voice.say("")
+        self._voice.say()
         self._voice.show(demo_view.revenue(outcome))
-        self._voice.say("")
+        self._voice.say()
         if outcome.is_right:
             self._voice.say(f"Nothing lost, nothing doubled, right to the cent. {self.seconds:.0f} s.", "bold green")
         else:

@@ -44,7 +44,10 @@ class Voice:
         self._console.print()
         self._console.print(Text.assemble((f"{self._steps}  ", "bold cyan"), (title, "bold")))
 
-    def say(self, text: str, style: str = "") -> None:
+    def say(self, text: str = "", style: str = "") -> None:
+        if not text:
+            self._console.print()
+            return
         self._console.print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
 
     def show(self, what: RenderableType) -> None:

@@ -6,7 +6,7 @@ JARS := .jars/kafka
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
-	proof-calm proof-start proof-wiped proof-pipeline sim chaos crash fuzz clean
+	proof-calm proof-start proof-wiped proof-pipeline proof-fixtures sim chaos crash fuzz clean
 
 help:
 	@echo "make demo              two minutes: six brokers, Spark, one killed in the middle, and the reckoning"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
 	@echo "make proof             a cluster under failures: losses, failover, rolling restarts, calm, start, lost disks (an hour)"
 	@echo "make proof-pipeline    a million invoices into tables, and ten runs under kill -9 of everything (hours)"
+	@echo "make proof-fixtures    the sample project's tests on the pytest fixtures, RUNS=50 times under xdist, no flake"
 	@echo "make sim SEEDS=1000    whole clusters in a simulator, FIRST=0 the first seed, every promise checked"
 	@echo "make chaos RUNS=30     real processes under faults, FIRST=0 the first seed, a minute each, into proof/results/"
 	@echo "make crash             kill -9 a broker a hundred times under load"
@@ -105,6 +106,10 @@ proof-failover: install compiled jars
 # A million invoices into tables, then ten runs while brokers, racks, drivers and executors are killed: some hours.
 proof-pipeline: install compiled
 	$(BIN)/python -m proof pipeline
+
+# Resumable: a line of results a run.
+proof-fixtures: install compiled
+	$(BIN)/python -m proof fixtures --runs $(or $(RUNS),50)
 
 sim: install compiled
 	$(BIN)/klamm sim --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),0) --jobs 2 --results proof/results/sim.jsonl

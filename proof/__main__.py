@@ -1,4 +1,5 @@
-"""The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`, `pipeline`.
+"""The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`, `pipeline`,
+`fixtures`.
 
 Each has --help."""
 
@@ -17,6 +18,7 @@ PROOFS = {
     "calm": "full load, and nobody is taken for dead",
     "start": "how long until a new cluster acknowledges, and what idle nodes weigh",
     "wiped": "a disk is lost: what comes back, and who may vote",
+    "fixtures": "a project's tests on the pytest fixtures, again and again, and no flake",
     "pipeline": "the invoice pipeline on Spark: tables equal to the ledger, whatever dies",
 }
 

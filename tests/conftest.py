@@ -5,7 +5,7 @@ Property tests have no deadline: how long one example takes says something about
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.harness.fixtures"]
+pytest_plugins = ["pytester", "tests.harness.fixtures"]
 
 settings.register_profile("klamm", deadline=None)
 settings.load_profile("klamm")

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "klamm"
 
 DEPTH = [
     ["ids", "errors"],
-    ["codec", "config", "facts", "machine", "security"],
+    ["codec", "config", "exposition", "facts", "machine", "security"],
     ["records", "wire"],
     ["client", "log", "metadata"],
     ["controller", "coordinator", "partition", "quorum"],
@@ -22,7 +22,7 @@ DEPTH = [
     ["node"],
     ["runtime", "sim", "pipeline"],
     ["local"],
-    ["chaos"],
+    ["chaos", "lab"],
     ["testing", "console", "cli"],
 ]
 LEVEL = {package: level for level, packages in enumerate(DEPTH) for package in packages}

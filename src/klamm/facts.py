@@ -1,7 +1,8 @@
 """What the cores announce: facts, told once, in the past tense.
 
-A core neither logs nor counts. It tells a fact to whoever listens; `runtime/observe.py` makes log lines and metrics
-of them, the simulator makes its story of them, tests assert on them.
+A core does not log, and counts only what happens too often to be told (requests, batches). It tells a fact to whoever
+listens; `runtime/observe.py` makes log lines of them and counts them, the simulator makes its story of them, tests
+assert on them.
 """
 
 from collections.abc import Callable

@@ -71,6 +71,7 @@ def _is_in_kafka(scope: str, name: str) -> bool:
 
 
 BESIDE_KAFKAS_TABLE = {
+    "klamm.metrics.listener",
     "super.users",
     "allow.everyone.if.no.acl.found",
     "delegation.token.master.key",

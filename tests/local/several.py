@@ -5,6 +5,6 @@ import pytest
 from klamm.cli import broker
 
 needs_several_nodes = pytest.mark.skipif(
-    "--quorum" not in broker._parser().format_help(),
+    "--quorum" not in broker.make_parser().format_help(),
     reason="clusters of several nodes need `klamm broker --quorum`, which is not there yet",
 )

@@ -28,6 +28,7 @@ from klamm.node.assembly import assembled
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
+from klamm.node.served import Served
 from klamm.sim.disk import Disk
 from klamm.wire.apis import Api, response_type
 from klamm.wire.frames import encoded_request
@@ -135,14 +136,14 @@ class Member(Owner):
             return handle(request, call)
 
         self._asked[api] = 0
-        self.node.cluster.dispatch._handlers[api] = counting
+        self.node.cluster.dispatch.counts[api] = Served(counting)
 
     def was_asked(self, api: int) -> int:
         """How often since `answers_with`."""
         return self._asked[api]
 
     def answers_as_ever(self) -> None:
-        self.node.cluster.dispatch._handlers.clear()
+        self.node.cluster.dispatch.counts.clear()
 
     def disk_recovers(self) -> None:
         self.disk.failure = lambda call, path: None

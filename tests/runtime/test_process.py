@@ -64,3 +64,12 @@ def test_who_stops_a_node_that_is_down_already_is_told_so(process: Process) -> N
     process.run()
     process.running.stop(lambda clean: process.ended.append(("told", clean)))
     assert process.ended == [("by itself", True), ("told", True)]
+
+
+def test_who_is_hurried_in_the_moment_it_is_done_stops_once(process: Process) -> None:
+    """Both wait in the loop's queue: the one because everything was handed over, the other because somebody would not
+    wait for that. Stopping hears what is queued, and found itself."""
+    process.running.driver.on_stop()
+    process.running.driver.on_stop()
+    process.run()
+    assert process.ended == [("by itself", True)]

@@ -140,6 +140,10 @@ class Coordination:
             return Reply(replies())
         return Later(Changed(tickets, complete), now.monotonic_ms + LONG_MS, lambda now, in_time: replies())
 
+    def shards(self) -> list[Shard]:
+        """Those that are loaded."""
+        return [hosted.shard for _, hosted in sorted(self._hosted.items()) if hosted.loading is None]
+
     def is_counted_on(self, now: Now) -> bool:
         return self.counted_on_until_ms is None or now.monotonic_ms < self.counted_on_until_ms
 

@@ -21,6 +21,7 @@ from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
 from klamm.partition.partition import Partition
 from klamm.partition.surroundings import Surroundings
+from klamm.partition.traffic import Traffic
 
 SettingsFor: TypeAlias = Callable[[str], TopicSettings]
 
@@ -54,6 +55,10 @@ class Partitions:
         self._tell = tell
         self._by_name: dict[str, list[Partition | None]] = {}
         self._by_id: dict[Uuid, list[Partition | None]] = {}
+        self.traffic: dict[str, Traffic] = {}
+        """By topic, of those that are or were held here and are not deleted."""
+        self.traffic_before = Traffic()
+        """Of topics that are deleted."""
         self.directories = Directories(files, doubt, tell)
         self.wishing: dict[Partition, None] = {}
         """Those whose in-sync replicas may have to change."""
@@ -77,6 +82,10 @@ class Partitions:
     def __iter__(self) -> Iterator[Partition]:
         for name in sorted(self._by_name):
             yield from (partition for partition in self._by_name[name] if partition is not None)
+
+    def in_any_order(self) -> list[Partition]:
+        """All of them, quickly, for whoever wants to go on with them later."""
+        return [partition for found in self._by_name.values() for partition in found if partition is not None]
 
     def __len__(self) -> int:
         return sum(partition is not None for found in self._by_name.values() for partition in found)
@@ -145,6 +154,7 @@ class Partitions:
             self._grown,
             self.surroundings,
             high_watermark,
+            self.traffic.setdefault(topic.name, Traffic()),
         )
         if failure is not None:
             partition.fail(str(failure), full=isinstance(failure, DiskFull))
@@ -228,6 +238,7 @@ class Partitions:
 
     def _delete(self, topic: Topic) -> list[Partition]:
         self._by_id.pop(topic.topic_id, None)
+        self.traffic_before.add(self.traffic.pop(topic.name, Traffic()))
         gone = [partition for partition in self._by_name.pop(topic.name, ()) if partition is not None]
         for partition in gone:
             self._remove(partition)

@@ -1,5 +1,6 @@
 """The command line. Each command is a file; it is imported when it is called, so that none pays for the others."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,12 +14,21 @@ COMMANDS = {
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",
     "topic": "create, list, describe, alter and delete topics; see their placement",
+    "produce": "send records to a topic: lines, JSON, files",
+    "consume": "read a topic: from any offset or time, as text or JSON",
+    "config": "settings of topics and brokers: shown, set, unset",
     "group": "consumer groups: lag, members, offsets reset and deleted",
     "pipeline": "a file of functions on data frames, run on Spark over topics",
+    "lab": "experiments on a real cluster: what acks, in-sync replicas, racks and groups are worth",
+    "bench": "how quick is this cluster? records a second, and latency",
     "broker": "run one broker in the foreground",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",
+    "completion": "completion for bash, zsh and fish",
 }
+
+INTERRUPTED, NOBODY_READS = 130, 141
+"""Exit codes as shells know them: Ctrl-C; whoever read our output has gone."""
 
 HELP = """\
 Klamm: Kafka in Python. Every Kafka client and tool can use it.
@@ -36,6 +46,8 @@ first steps:
   klamm up --detach                  three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data
   klamm topic create invoice --partitions 10 --replication 3
   klamm topic placement invoice      who leads what, and who follows
+  echo hello | klamm produce invoice
+  klamm consume invoice --follow     what is there, and what comes
   klamm down                         stop it; the data stays
   klamm broker --dir data            or a single broker, in the foreground
 """
@@ -54,9 +66,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     run = import_module(f"klamm.cli.{words[0]}").run
     try:
-        return int(run(words[1:]))
+        code = int(run(words[1:]))
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
+    except BrokenPipeError:
+        # `| head` has read what it wanted. Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOBODY_READS
 
 
 def help_text() -> str:

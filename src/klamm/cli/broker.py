@@ -23,13 +23,15 @@ examples:
       Kafka's own setting names work with --set
   klamm broker --id 0 --listen 127.0.0.1:9092 --dir data-0 --quorum 0@127.0.0.1:9092,1@127.0.0.1:9093,2@127.0.0.1:9094
       the first of three brokers of a cluster (`klamm up` starts a whole one)
+  klamm broker --dir data --set klamm.metrics.listener=127.0.0.1:9404
+      /metrics for Prometheus, /healthz and /readyz at that address
   klamm broker --config server.properties
       a Kafka configuration file; settings that mean nothing here are named, unknown ones refused
 """
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
         config = _config(options)
     except ConfigError as error:
@@ -45,7 +47,7 @@ def run(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="klamm broker",
         description=DESCRIPTION,

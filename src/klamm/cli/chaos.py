@@ -1,16 +1,15 @@
 """`klamm chaos`: a cluster of real processes under faults, with real clients, and what they were promised checked."""
 
 import json
-import signal
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
+from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.saying import FAILED, counted, failed, print_json, say
 
@@ -45,7 +44,7 @@ BROKERS = (3, 5)
 LAST_COMPLAINTS = 10
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("chaos", DESCRIPTION, EXAMPLES)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the seed of the first run (0)")
     parser.add_argument("--runs", type=int, default=1, metavar="COUNT", help="so many, one after the other (1)")
@@ -57,6 +56,11 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--results", type=Path, metavar="FILE", help="append a line of JSON a run")
     parser.add_argument("--verbose", action="store_true", help="tell the story while it happens")
     add_json(parser)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = make_parser()
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in KINDS]
     if unknown:
@@ -66,7 +70,7 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.chaos.problems import ChaosError
 
     try:
-        with _terminated_as_interrupted():
+        with terminated_as_interrupted():
             return _run(options)
     except ChaosError as problem:
         return failed("chaos", problem)
@@ -116,24 +120,6 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
         if outcome.broken and not options.verbose:
             print("\n".join(outcome.story), flush=True)
     return outcome
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Whoever ends us with SIGTERM wants what Ctrl-C does: everything tidied up. Once: the second finds us at it."""
-
-    def interrupt(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say("tidying up ...")
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # Texts.

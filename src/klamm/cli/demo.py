@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     if options.count < FEWEST:
         return failed("demo", f"--count is at least {FEWEST}: fewer are sent before a broker can be killed", MISUSED)
     # Whoever asks us to end means all that we started.
@@ -52,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("demo", DESCRIPTION, EXAMPLES)
     parser.add_argument("--no-spark", action="store_true", help="the part without Spark")
     parser.add_argument("--keep", action="store_true", help="leave the brokers and the data there, and say where")

@@ -1,5 +1,6 @@
 """`klamm down`: stop the cluster that `klamm up` started."""
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,7 +23,7 @@ exit code 0: stopped; 1: some nodes had to be killed; 2: there is no cluster
 """
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("down", DESCRIPTION, EXAMPLES)
     add_directory(parser)
     parser.add_argument(
@@ -32,7 +33,11 @@ def run(arguments: Sequence[str]) -> int:
         metavar="SECONDS",
         help=f"how long nodes may take to stop, {STOP_SECONDS:.0f} by default",
     )
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     try:
         running = [node.node_id for node, state in cluster.states() if state != "dead"]

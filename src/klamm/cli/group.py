@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from klamm.cli import group_changes, group_resets, group_views
 from klamm.cli.group_asking import Refused
 from klamm.cli.group_seen import CLASSIC, CONSUMER
-from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.options import Misused, add_json, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.local.asking import NoAnswer
 from klamm.local.problems import LocalError
@@ -43,6 +43,27 @@ examples:
   klamm group reset-offsets billing --from-file billing.csv --execute                  … and bring them back
 """
 
+LIST_EXAMPLES = """\
+examples:
+  klamm group list
+  klamm group list --state stable --state empty --type consumer
+"""
+
+DELETE_EXAMPLES = """\
+A group with members is left alone.
+
+examples:
+  klamm group delete billing shipping
+"""
+
+DELETE_OFFSETS_EXAMPLES = """\
+Offsets of topics that a member reads are left alone.
+
+examples:
+  klamm group delete-offsets billing --topic invoice
+  klamm group delete-offsets billing --topic invoice:0,3
+"""
+
 DESCRIBE_EXAMPLES = """\
 Lag is the end of the log less the committed offset: what is written and not read yet, as far as was committed.
 A `-` is what nobody knows: nothing committed, no leader, no member that owns it.
@@ -55,7 +76,7 @@ examples:
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     command = f"group {options.verb}"
     try:
         return int(options.run(options))
@@ -67,22 +88,28 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("group", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_list(verbs)
     _add_describe(verbs)
-    delete = _verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete)
+    delete = _verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES)
     delete.add_argument("group", nargs="+", metavar="GROUP")
     _add_reset_offsets(verbs)
-    delete_offsets = _verb(verbs, "delete-offsets", "forget offsets of some topics", group_changes.delete_offsets)
+    delete_offsets = _verb(
+        verbs,
+        "delete-offsets",
+        "forget offsets of some topics",
+        group_changes.delete_offsets,
+        DELETE_OFFSETS_EXAMPLES,
+    )
     delete_offsets.add_argument("group", metavar="GROUP")
     _add_topic(delete_offsets)
     return parser
 
 
 def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "list", "all groups, with their state", group_views.list_all)
+    parser = _verb(verbs, "list", "all groups, with their state", group_views.list_all, LIST_EXAMPLES)
     parser.add_argument(
         "--state", action="append", default=[], metavar="STATE", help="only these, as stable or empty; repeatable"
     )
@@ -90,16 +117,14 @@ def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _add_describe(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, epilog=DESCRIBE_EXAMPLES)
+    parser = _verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, DESCRIBE_EXAMPLES)
     parser.add_argument("group", nargs="*", metavar="GROUP")
     parser.add_argument("--all", action="store_true", help="every group")
     parser.add_argument("--members", action="store_true", help="also a table of members and what they own")
 
 
 def _add_reset_offsets(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(
-        verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, epilog=RESET_EXAMPLES
-    )
+    parser = _verb(verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, RESET_EXAMPLES)
     parser.add_argument("group", metavar="GROUP")
     scope = parser.add_mutually_exclusive_group()
     _add_topic(scope)
@@ -132,7 +157,7 @@ def _verb(
     name: str,
     what: str,
     run_verb: Callable[[argparse.Namespace], int],
-    epilog: str | None = None,
+    epilog: str,
 ) -> argparse.ArgumentParser:
     parser = verbs.add_parser(
         name,
@@ -141,9 +166,7 @@ def _verb(
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_where(parser)
     add_json(parser)
     parser.set_defaults(run=run_verb)
     return parser

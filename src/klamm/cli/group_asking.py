@@ -19,6 +19,7 @@ from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 LIST_OFFSETS, FIND_COORDINATOR = 2, 10
 LATEST, EARLIEST = -1, -2
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 ANSWER_SECONDS = 5.0
 PATIENCE_SECONDS = 15.0
@@ -35,6 +36,8 @@ COORDINATOR_MOVING = {
 LEADER_MOVING = {
     ErrorCode.LEADER_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    # Its metadata say that it leads: it is the one who has not heard of it yet.
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.REPLICA_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -101,24 +104,29 @@ class Cluster:
 
     def brokers(self) -> dict[int, Address]:
         """Those that take part. From now on they are asked, too, when those we began with do not answer."""
-        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
         found = {each.node_id: Address(each.host, each.port) for each in answer.brokers}
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
 
-    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions."""
+    def leaders(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, int]:
+        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions.
+
+        With `create` the cluster may make it, if that is how it is set up, and it has partitions a moment later.
+        """
         wanted = [MetadataRequestTopic(name=name) for name in sorted(set(topics))]
         if not wanted:
             return {}
-        answer = self._ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=False))
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
         return {
             TopicPartition(topic.name, each.partition_index): each.leader_id
             for topic in answer.topics
             for each in topic.partitions
         }
 
-    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+    def offsets_at(
+        self, partitions: Collection[TopicPartition], time_ms: int, isolation: int = READ_UNCOMMITTED
+    ) -> dict[TopicPartition, int]:
         """The first offset at that time or later, -1 where no record is so young; LATEST and EARLIEST are times, too.
 
         Partitions without a leader, or that are not there, are left out.
@@ -132,7 +140,7 @@ class Cluster:
             addresses = self.brokers()
             for leader in sorted({leaders[each] for each in waiting} & addresses.keys()):
                 its_own = sorted(each for each in waiting if leaders[each] == leader)
-                said = _offsets_said(addresses[leader], its_own, time_ms)
+                said = _offsets_said(addresses[leader], its_own, time_ms, isolation)
                 found |= {each: offset for each, (code, offset) in said.items() if not code}
                 waiting -= {each for each, (code, _) in said.items() if code not in LEADER_MOVING}
             if not waiting or time.monotonic() > deadline:
@@ -141,7 +149,7 @@ class Cluster:
         return found
 
     def _coordinators(self, groups: Sequence[str], problems: dict[str, str]) -> dict[Coordinator, list[str]]:
-        answer = self._ask_anyone(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=list(groups)))
+        answer = self.ask_anyone(FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=list(groups)))
         found: dict[Coordinator, list[str]] = {}
         for each in answer.coordinators:
             if each.error_code in COORDINATOR_MOVING:
@@ -174,7 +182,7 @@ class Cluster:
             else:
                 answers[group] = Answered(coordinator, *said[group])
 
-    def _ask_anyone(self, api_key: int, version: int, request: object) -> Any:
+    def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
         """The first that answers is asked first the next time."""
         problems = []
         for address in list(self._known):
@@ -206,7 +214,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def _offsets_said(
-    leader: Address, partitions: Sequence[TopicPartition], time_ms: int
+    leader: Address, partitions: Sequence[TopicPartition], time_ms: int, isolation: int
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Error code and offset of each. A leader that does not answer is as good as none."""
     topics = [
@@ -215,7 +223,7 @@ def _offsets_said(
     ]
     try:
         with Conversation(leader, ANSWER_SECONDS) as broker:
-            answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=topics))
+            answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(-1, isolation, topics))
     except NoAnswer:
         return {}
     return {

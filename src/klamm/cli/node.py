@@ -31,7 +31,7 @@ exit code 0: done; 1: could not be done; 2: there is no such cluster or node
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     try:
         record = cluster.record()
@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
         return failed(f"node {options.verb}", problem, MISUSED if isinstance(problem, NoCluster) else 1)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("node", DESCRIPTION, EXAMPLES)
     parser.add_argument("verb", choices=list(VERBS), help="what to do")
     parser.add_argument("id", type=int, nargs="+", metavar="ID", help="the nodes, by their numbers")

@@ -34,6 +34,13 @@ def add_directory(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Which cluster is meant: the other half of `bootstrap_of`."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--bootstrap", "--bootstrap-server", metavar="HOST:PORT,…", help="brokers to ask")
+    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs: the result as JSON on standard output")
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.options import Misused, add_json, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 
 DESCRIPTION = """\
@@ -77,7 +77,7 @@ examples:
 def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "generate":
         return int(import_module("klamm.cli.pipeline_generate").run(arguments[1:]))
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     command = f"pipeline {options.verb}"
     from klamm.local.problems import LocalError
     from klamm.pipeline.causes import paragraph
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, f"{paragraph(problem).rstrip('.')}. --verbose shows where that comes from.")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("pipeline", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_run(verbs)
@@ -123,9 +123,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = _verb(verbs, "run", "run it", _later("klamm.cli.pipeline_run", "run_pipeline"), RUN)
     parser.add_argument("file", metavar="FILE.py")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers of the cluster to read from and write to")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    add_where(parser)
     parser.add_argument("--once", action="store_true", help="what there is now, then end; else whatever comes")
     parser.add_argument(
         "--data", metavar="DIR", help="tables and checkpoints (pipeline-data/NAME); shared by all workers"

@@ -65,13 +65,13 @@ def shifted(
     return {each: committed[each] + by for each in partitions}
 
 
-def time_ms_of(text: str) -> int:
+def time_ms_of(text: str, option: str = "--to-datetime") -> int:
     """`2026-11-16T06:30`, with or without seconds, fractions and zone, in milliseconds since 1970."""
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise Misused(
-            f"--to-datetime {text}: expected an ISO 8601 time, as 2026-11-16T06:30:00.000, "
+            f"{option} {text}: expected an ISO 8601 time, as 2026-11-16T06:30:00.000, "
             "2026-11-16T06:30Z or 2026-11-16T08:30+02:00 (UTC if no zone is given)"
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

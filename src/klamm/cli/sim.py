@@ -2,7 +2,7 @@
 
 import sys
 import time
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
@@ -37,7 +37,7 @@ LAST_LINES = 60
 STATUS_SECONDS = 0.5
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("sim", DESCRIPTION, EXAMPLES)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seed", type=int, metavar="N", help="one run, from this seed")
@@ -51,6 +51,11 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("--without", default="", metavar="NAMES", help=f"less trouble: {', '.join(TROUBLES)}")
     parser.add_argument("--results", type=Path, metavar="FILE", help="append what the runs came to, as a line of JSON")
     add_json(parser)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    parser = make_parser()
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in TROUBLES]
     if unknown:

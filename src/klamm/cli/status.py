@@ -1,5 +1,6 @@
 """`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
 
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
 
 DESCRIPTION = """\
-Show a cluster on this machine: every node with its rack, roles, process and state (running, paused, dead),
-and, if a broker answers, the active controller and the partitions that are offline or under-replicated.
+Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
+where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline
+or under-replicated.
 With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
 """
 
@@ -31,13 +33,17 @@ MOST_NAMED = 20
 """So many partitions are named; of the rest it is said how many there are."""
 
 
-def run(arguments: Sequence[str]) -> int:
+def make_parser() -> ArgumentParser:
     parser = parser_of("status", DESCRIPTION, EXAMPLES)
     add_directory(parser)
     add_json(parser)
     parser.add_argument("--watch", action="store_true", help="stay, and show it live")
     parser.add_argument("--plain", action="store_true", help="with --watch: a line for what happens, no live view")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     try:
         record, states = cluster.record(), cluster.states()
@@ -91,10 +97,12 @@ def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeSta
             node.process.pid if node.process and state != "dead" else "-",
             state,
             f"{record.host}:{node.port}",
+            record.metrics_url(node) or "-",
         )
         for node, state in states
     ]
-    lines = [f"cluster in {cluster.directory}", table(("id", "rack", "roles", "pid", "state", "address"), rows), ""]
+    columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
+    lines = [f"cluster in {cluster.directory}", table(columns, rows), ""]
     if seen is None:
         return "\n".join([*lines, "no broker answers"])
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
@@ -129,6 +137,7 @@ def _document(
                 "pid": node.process.pid if node.process and state != "dead" else None,
                 "state": state,
                 "address": f"{record.host}:{node.port}",
+                "metrics": record.metrics_url(node),
                 "log": str(cluster.log_of(node.node_id)),
             }
             for node, state in states

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from klamm.cli import topic_changes, topic_views
-from klamm.cli.options import Misused, add_json, parser_of
+from klamm.cli.options import Misused, add_json, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.local.asking import NoAnswer
 from klamm.local.problems import LocalError
@@ -28,9 +28,43 @@ examples:
 exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in a way that makes no sense
 """
 
+CREATE = """\
+examples:
+  klamm topic create invoice
+  klamm topic create invoice --partitions 10 --replication 3 --config min.insync.replicas=2
+"""
+
+LIST = """\
+examples:
+  klamm topic list
+  klamm topic list --json | jq -r '.[].topic'
+"""
+
+DESCRIBE = """\
+examples:
+  klamm topic describe invoice
+  klamm topic describe invoice payment --json
+"""
+
+PLACEMENT = """\
+examples:
+  klamm topic placement invoice
+"""
+
+ALTER = """\
+examples:
+  klamm topic alter invoice --partitions 12
+  klamm topic alter invoice --config retention.ms=86400000 --unset cleanup.policy
+"""
+
+DELETE = """\
+examples:
+  klamm topic delete invoice
+"""
+
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     command = f"topic {options.verb}"
     try:
         return int(options.run(options))
@@ -44,28 +78,32 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem)
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("topic", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    create = _verb(verbs, "create", "make a topic", topic_changes.create)
+    create = _verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
     create.add_argument("name", metavar="NAME")
     create.add_argument("--partitions", type=int, metavar="N", help="how many; else the brokers' num.partitions")
     create.add_argument(
         "--replication", type=int, metavar="N", help="replicas of each; else the brokers' default.replication.factor"
     )
     _add_config(create)
-    _verb(verbs, "list", "all topics", topic_views.list_all)
-    describe = _verb(verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe)
-    describe.add_argument("name", nargs="+", metavar="NAME")
-    placement = _verb(verbs, "placement", "a table: what each broker leads and follows", topic_views.placement)
-    placement.add_argument("name", metavar="NAME")
-    alter = _verb(verbs, "alter", "more partitions, other settings", topic_changes.alter)
-    alter.add_argument("name", metavar="NAME")
+    _verb(verbs, "list", "all topics", topic_views.list_all, LIST)
+    describe = _verb(
+        verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe, DESCRIBE
+    )
+    describe.add_argument("name", nargs="+", metavar="TOPIC")
+    placement = _verb(
+        verbs, "placement", "a table: what each broker leads and follows", topic_views.placement, PLACEMENT
+    )
+    placement.add_argument("name", metavar="TOPIC")
+    alter = _verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
+    alter.add_argument("name", metavar="TOPIC")
     alter.add_argument("--partitions", type=int, metavar="N", help="how many there shall be; never fewer than now")
     _add_config(alter)
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
-    delete = _verb(verbs, "delete", "delete topics with all their records", topic_changes.delete)
-    delete.add_argument("name", nargs="+", metavar="NAME")
+    delete = _verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
+    delete.add_argument("name", nargs="+", metavar="TOPIC")
     return parser
 
 
@@ -74,11 +112,16 @@ def _verb(
     name: str,
     what: str,
     run_verb: Callable[[argparse.Namespace], int],
+    epilog: str,
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers to ask")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    parser = verbs.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_where(parser)
     add_json(parser)
     parser.set_defaults(run=run_verb)
     return parser

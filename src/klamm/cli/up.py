@@ -48,7 +48,7 @@ then:
 
 
 def run(arguments: Sequence[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     # Whoever asks us to end means the cluster.
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -78,7 +78,7 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("up", DESCRIPTION, EXAMPLES)
     parser.add_argument("--brokers", type=int, metavar="N", help=f"how many brokers, {BROKERS} by default")
     parser.add_argument("--racks", type=int, metavar="N", help=f"over how many racks, {RACKS} by default")
@@ -137,6 +137,7 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
                     "roles": list(node.roles),
                     "pid": node.process.pid if node.process else None,
                     "address": f"{record.host}:{node.port}",
+                    "metrics": record.metrics_url(node),
                     "log": str(cluster.log_of(node.node_id)),
                 }
                 for node in record.nodes

@@ -1,8 +1,9 @@
 """Every setting of Kafka 4.3 under Kafka's name: what it means here, how it is read, resolved, described and altered.
 
 `parse_properties` reads a `server.properties`, `BrokerConfig` is what a broker runs with, `topic_values` what a topic
-has. The tables are in the files that end in `_table`; where they differ from Kafka is in `differences`. Nothing here
-touches a file or a socket: who starts a broker reads its file and prints the warnings.
+has. The tables are in the files that end in `_table`; where they differ from Kafka is in `differences`, and those few
+that are ours alone are in `own_table`. Nothing here touches a file or a socket: who starts a broker reads its file and
+prints the warnings.
 """
 
 from klamm.config.altering import (

@@ -13,6 +13,7 @@ from klamm.config.listeners import Listener
 from klamm.config.names import broker_setting
 from klamm.config.problems import ConfigError
 from klamm.config.reading import read
+from klamm.config.rules import address
 from klamm.config.tables import topic_settings
 from klamm.config.topic_table import SYNONYMS
 
@@ -154,6 +155,11 @@ class BrokerConfig:
     def voters(self) -> tuple[tuple[int, str, int], ...]:
         """The controllers of a fixed quorum: id, host and port."""
         return self._where.voters
+
+    @property
+    def metrics_place(self) -> tuple[str, int] | None:
+        """Where metrics are served, host and port; nowhere unless somebody said so."""
+        return address(self.text("klamm.metrics.listener") or "")
 
     @property
     def _where(self) -> Places:

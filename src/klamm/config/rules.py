@@ -8,6 +8,7 @@
     some:a,b              a list of these words; at least one, none doubled
     list?   list+         a list of anything, none doubled and none blank; `list+` has at least one
     nonempty              a string with something in it
+    place                 an address, `host:port`, or nothing
     voters   servers      addresses, `id@host:port` or `host:port`
     replicas              `*`, or `partition:broker` pairs
 
@@ -88,6 +89,7 @@ _IN_WORDS = {
     "list?": "a list, separated by commas, each entry once",
     "list+": "a list, separated by commas, at least one entry, each once",
     "nonempty": "a string that is not empty",
+    "place": "host:port, or nothing",
     "voters": "a list of id@host:port",
     "servers": "a list of host:port",
     "replicas": "* or a list of partition:broker",
@@ -112,6 +114,8 @@ def _word(name: str, rule: str, value: str) -> Value:
     kind, _, words = rule.partition(":")
     if kind == "nonempty" and not value:
         raise BadValueError(name, value, "String must be non-empty")
+    if kind == "place" and value and not (address(value) or ("",))[0]:
+        raise BadValueError(name, value, "It should be in the form `{host}:{port}`.")
     if kind == "one" and value not in words.split(","):
         raise BadValueError(name, value, f"String must be one of: {words.replace(',', ', ')}")
     if kind == "anycase" and value.upper() not in words.split(","):

@@ -59,10 +59,11 @@ def broker_settings() -> dict[str, Setting]:
     from klamm.config.coordinator_table import COORDINATOR_SETTINGS
     from klamm.config.inert_table import INERT_SETTINGS
     from klamm.config.log_table import LOG_SETTINGS
+    from klamm.config.own_table import OWN_SETTINGS
     from klamm.config.refused_table import REFUSED_SETTINGS
     from klamm.config.server_table import SERVER_SETTINGS
 
-    working = SERVER_SETTINGS + LOG_SETTINGS + CLUSTER_SETTINGS + COORDINATOR_SETTINGS
+    working = SERVER_SETTINGS + LOG_SETTINGS + CLUSTER_SETTINGS + COORDINATOR_SETTINGS + OWN_SETTINGS
     return _by_name(working, INERT_SETTINGS, REFUSED_SETTINGS)
 
 

@@ -65,6 +65,20 @@ class Controller:
         """The cluster as it will be when everything proposed is committed."""
         return self._state.image
 
+    @property
+    def partition_count(self) -> int:
+        return sum(self._state.leads.values()) + len(self._state.leaderless)
+
+    @property
+    def leaderless_count(self) -> int:
+        """How many partitions nobody leads."""
+        return len(self._state.leaderless)
+
+    @property
+    def misled_count(self) -> int:
+        """How many partitions are led by another than their preferred replica."""
+        return len(self._state.misled)
+
     def replay(self, record: MetadataRecord) -> None:
         self._state.replay(record)
 

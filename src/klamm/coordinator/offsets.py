@@ -109,6 +109,10 @@ class Offsets:
             found[place] = CommittedOffset(value.offset, value.leader_epoch, value.metadata)
         return found
 
+    def positions_of(self, group_id: str) -> list[tuple[Place, int]]:
+        """Where the group stands, of topics that are there or were."""
+        return [(place, value.offset) for place, value in self._by_group.get(group_id, {}).items()]
+
     def places_of(self, group_id: str) -> list[Place]:
         return list(self._by_group.get(group_id, ()))
 

@@ -13,7 +13,7 @@ from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.coordinator.groups.group import CONSUMER, CONSUMER_PROTOCOL_TYPE, Group, Surroundings, TimerName
 from klamm.coordinator.groups.member_checks import check_heartbeat
-from klamm.coordinator.offsets import Offsets
+from klamm.coordinator.offsets import Offsets, Place
 from klamm.coordinator.records import (
     ConsumerGroupMetadataKey,
     GroupMetadataKey,
@@ -185,6 +185,19 @@ class Shard:
     def listed(self, ticket: Ticket, now: Now) -> Verdict:
         listed: list[ListedGroup] = [self._groups[group_id].listed() for group_id in sorted(self._groups)]
         return Decision([Answered(ticket, listed)])
+
+    # What is watched from outside. It may be ahead of what is committed.
+
+    @property
+    def group_ids(self) -> list[str]:
+        return sorted(self._groups)
+
+    def member_count(self, group_id: str) -> int:
+        group = self._groups.get(group_id)
+        return 0 if group is None else group.member_count
+
+    def positions_of(self, group_id: str) -> list[tuple[Place, int]]:
+        return self._offsets.positions_of(group_id)
 
     # Time, and what happens elsewhere.
 

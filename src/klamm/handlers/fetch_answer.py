@@ -173,6 +173,7 @@ class FetchAnswer:
             found = partition.read(position.fetch_offset, size, at_least_one=at_least_one)
             if found.regions:
                 data.records = found.regions[0]
+                partition.traffic.bytes_out += found.size
 
     def _to_be_told(self, position: Position, data: PartitionData) -> bool:
         """Whether the client does not know this yet. What has nothing to say any more leaves the active ones."""

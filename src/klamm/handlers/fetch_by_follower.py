@@ -114,6 +114,7 @@ class FollowerFetch(FetchAnswer):
             found = partition.read_for_follower(position.fetch_offset, size, at_least_one=at_least_one)
             if found.regions:
                 data.records = found.regions[0]
+                partition.traffic.replication_bytes_out += found.size
                 self._count(partition, found.size)
 
     def _is_at_the_end(self, position: Position, data: PartitionData) -> bool:

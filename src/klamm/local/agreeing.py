@@ -7,15 +7,18 @@ from one start to the next.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 
 from klamm.ids import drawn_uuid, uuid_text
+from klamm.local.ports import MOST
 from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, NodeRecord
 from klamm.local.topology import planned
 
 HOST = "127.0.0.1"
 BROKERS, RACKS = 3, 1
+METRICS_ABOVE = 9404 - 9092
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,32 @@ def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
             "Leave these options out to start it as it is, or choose another directory with --dir"
         )
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def properties_of(record: ClusterRecord, node: NodeRecord, directory: Path) -> dict[str, str]:
+    """What one node is told, under Kafka's names; its data lies in a directory of the cluster's."""
+    values = dict(record.given_settings)
+    values["node.id"] = str(node.node_id)
+    values["listeners"] = f"PLAINTEXT://{record.host}:{node.port}"
+    values["log.dirs"] = str(directory / f"node-{node.node_id}")
+    if node.rack is not None:
+        values["broker.rack"] = node.rack
+    values["process.roles"] = ",".join(node.roles)
+    values["controller.quorum.voters"] = record.quorum
+    return values
+
+
+def wished_metrics_port(node: NodeRecord, port: int) -> int:
+    """The one it had; or as far above the node's own port as 9404, where Kafka's exporter usually is, above 9092; or
+    any, where the node's own may be any too."""
+    if node.metrics_port is not None:
+        return node.metrics_port
+    return port + METRICS_ABOVE if 0 < port <= MOST - METRICS_ABOVE else 0
+
+
+def with_metrics_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:
+    nodes = (replace(node, metrics_port=port) for node, port in zip(record.nodes, ports, strict=True))
+    return replace(record, nodes=tuple(nodes))
 
 
 def with_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:

@@ -10,16 +10,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
 
 from klamm.local import mending
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.local.agreeing import (
+    Wish,
+    known_cluster,
+    new_cluster,
+    wished_metrics_port,
+    with_metrics_ports,
+    with_ports,
+)
 from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError, NoCluster, PortsTaken
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
-from klamm.local.record import ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
+from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
 from klamm.local.topology import has_majority
 
 FIRST_PORT = 9092
@@ -79,7 +87,7 @@ class LocalCluster:
         start, the others are ended, and a cluster that was new leaves nothing but its logs. A fresh one deletes what an
         earlier one left here, once nothing else stands in the way."""
         mending.check_kind(self.directory)
-        with locked(self.directory):
+        with locked(self.directory), ExitStack() as stack:
             known = None if fresh else read_record(self.directory)
             self._check_way_is_clear(known, fresh)
             if known is None:
@@ -88,16 +96,18 @@ class LocalCluster:
             else:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
-            with self._held(record, ports, is_known=known is not None) as held:
-                if fresh:
-                    mending.delete_data(self.directory)
-                record = with_ports(record, held.ports)
-                try:
-                    begun = self._begin(record, record.nodes)
-                    begun.wait_ready(timeout_seconds, on_ready)
-                except BaseException:
-                    self._undo(record, is_new=known is None)
-                    raise
+            wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            held = self._ports_held(stack, record.host, ports, is_known=known is not None)
+            record = with_ports(record, held.ports)
+            record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
+            if fresh:
+                mending.delete_data(self.directory)
+            try:
+                begun = self._begin(record, record.nodes)
+                begun.wait_ready(timeout_seconds, on_ready)
+            except BaseException:
+                self._undo(record, is_new=known is None)
+                raise
         return begun.record
 
     def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
@@ -158,6 +168,16 @@ class LocalCluster:
         with Watch(self._alive(node.node_id for node in self.record().nodes).values()) as watch:
             watch.wait_ended(timeout_seconds)
 
+    # For who starts its nodes in another way: `klamm.testing` does.
+
+    def launched(self, record: ClusterRecord, node: NodeRecord) -> "subprocess.Popen[bytes]":
+        """A node's process, just started."""
+        return started(self._command(record, node), self.log_of(node.node_id))
+
+    def held_ports(self, host: str, ports: Sequence[int]) -> AbstractContextManager[HeldPorts]:
+        """The nodes' ports, held until they have taken them, or longer."""
+        return HeldPorts(host, ports)
+
     # Helpers.
 
     def _begin(self, record: ClusterRecord, nodes: Sequence[NodeRecord]) -> "Begun":
@@ -166,7 +186,7 @@ class LocalCluster:
         processes = {}
         try:
             for node in nodes:
-                child = started(self._command(record, node), self.log_of(node.node_id))
+                child = self.launched(record, node)
                 self._children.append(child)
                 processes[node.node_id] = process_of(child.pid)
         finally:
@@ -185,6 +205,8 @@ class LocalCluster:
         command += ["--roles", ",".join(node.roles), "--quorum", record.quorum, "--cluster-id", record.cluster_id]
         for name, value in sorted(record.given_settings.items()):
             command += ["--set", f"{name}={value}"]
+        if METRICS not in record.given_settings and (place := record.metrics_place(node)) is not None:
+            command += ["--set", f"{METRICS}={place}"]
         return command
 
     def _undo(self, record: ClusterRecord, is_new: bool) -> None:
@@ -224,11 +246,11 @@ class LocalCluster:
             mending.check_nobody_runs(self.directory, known)
             mending.check_data(self.directory, known)
 
-    def _held(self, record: ClusterRecord, ports: Sequence[int], is_known: bool) -> HeldPorts:
+    def _ports_held(self, stack: ExitStack, host: str, ports: Sequence[int], is_known: bool) -> HeldPorts:
         try:
-            return HeldPorts(record.host, ports)
+            return stack.enter_context(self.held_ports(host, ports))
         except PortsTaken as problem:
-            raise mending.explained(problem, record.host, is_known) from None
+            raise mending.explained(problem, host, is_known) from None
 
 
 class Begun(NamedTuple):

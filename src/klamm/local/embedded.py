@@ -22,7 +22,8 @@ from pathlib import Path
 from random import SystemRandom
 
 from klamm.config import BrokerConfig, ConfigError
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.facts import Tell
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.loop_thread import LoopThread
 from klamm.local.observing import into_logging
@@ -31,7 +32,9 @@ from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, NodeRecord, locked, read_record, write_record
 from klamm.local.topology import has_majority
 from klamm.local.view import live_brokers
+from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.files import descriptor_limit
+from klamm.runtime.loop import Loop
 from klamm.runtime.process import CannotStart, Running
 
 START_SECONDS = 60.0
@@ -103,6 +106,10 @@ class Cluster:
         """Stop all nodes cleanly, and remove the data if it had no directory of its own."""
         self._let_go(_stop)
 
+    def abandon(self) -> None:
+        """Let go of everything at once, as if the process were killed."""
+        self._let_go(_abandon)
+
     def __enter__(self) -> "Cluster":
         return self.open()
 
@@ -134,6 +141,20 @@ class Cluster:
         if node_id not in self._opened.nodes:
             self._start([node_id])
 
+    # For who wants to know or do more with its nodes: `klamm.testing` does.
+
+    def told_by(self, node_id: int) -> Tell:
+        """Who hears what a node has to say."""
+        return into_logging(node_id)
+
+    def loop_of(self, node_id: int, loop: Loop) -> Loop:
+        """A node's view of the loop that all share."""
+        return loop
+
+    def dialer_of(self, node_id: int) -> MakeDialer:
+        """How a node reaches the others."""
+        return Dialer
+
     # Helpers.
 
     @property
@@ -161,7 +182,7 @@ class Cluster:
         opened = self._opened
         configs = [self._config(opened.record.node(node_id)) for node_id in node_ids]
         open_files = descriptor_limit() // len(opened.record.nodes)
-        starting = [opened.thread.asked(_starting(config, opened, open_files)) for config in configs]
+        starting = [opened.thread.asked(self._starting(config, opened, open_files)) for config in configs]
         wait(starting)
         for future in starting:
             try:
@@ -171,18 +192,28 @@ class Cluster:
         if has_majority(opened.record.nodes, set(opened.nodes)):
             self._wait_serving({node_id for node_id in node_ids if opened.record.node(node_id).is_broker})
 
+    def _starting(
+        self, config: BrokerConfig, opened: _Open, open_files: int
+    ) -> Callable[[Callable[[None], None]], None]:
+        node_id = config.node_id
+        tell, make_dialer = self.told_by(node_id), self.dialer_of(node_id)
+        loop = self.loop_of(node_id, opened.thread.loop)
+
+        def start(done: Callable[[None], None]) -> None:
+            node = Running(config, loop, tell, opened.record.cluster_id, open_files, make_dialer)
+            try:
+                node.start(on_serve=lambda: None, on_end=lambda clean: _forget(opened, node_id))
+            except BaseException:
+                node.abandon()
+                raise
+            opened.nodes[node_id] = node
+            done(None)
+
+        return start
+
     def _config(self, node: NodeRecord) -> BrokerConfig:
-        record, directory = self._opened.record, self._opened.directory
-        values = dict(record.given_settings)
-        values["node.id"] = str(node.node_id)
-        values["listeners"] = f"PLAINTEXT://{record.host}:{node.port}"
-        values["log.dirs"] = str(directory / f"node-{node.node_id}")
-        if node.rack is not None:
-            values["broker.rack"] = node.rack
-        values["process.roles"] = ",".join(node.roles)
-        values["controller.quorum.voters"] = record.quorum
         try:
-            return BrokerConfig.from_properties((), values)
+            return BrokerConfig.from_properties((), properties_of(self._opened.record, node, self._opened.directory))
         except ConfigError as problem:
             raise LocalError(str(problem)) from problem
 
@@ -224,20 +255,6 @@ class Cluster:
 
 _Ending = Callable[[Running, Callable[[None], None]], None]
 """How to end a node, and whom to tell when it has."""
-
-
-def _starting(config: BrokerConfig, opened: _Open, open_files: int) -> Callable[[Callable[[None], None]], None]:
-    def start(done: Callable[[None], None]) -> None:
-        node = Running(config, opened.thread.loop, into_logging(config.node_id), opened.record.cluster_id, open_files)
-        try:
-            node.start(on_serve=lambda: None, on_end=lambda clean: _forget(opened, config.node_id))
-        except BaseException:
-            node.abandon()
-            raise
-        opened.nodes[config.node_id] = node
-        done(None)
-
-    return start
 
 
 def _forget(opened: _Open, node_id: int) -> None:

@@ -26,6 +26,14 @@ class HeldPorts:
             raise
         self.ports = [int(sock.getsockname()[1]) for sock in self._sockets]
 
+    @classmethod
+    def preferred(cls, host: str, wanted: Sequence[int]) -> "HeldPorts":
+        """These ports, and others in the place of those that are taken."""
+        try:
+            return cls(host, wanted)
+        except PortsTaken as problem:
+            return cls(host, [0 if port in problem.ports else port for port in wanted])
+
     def let_go(self) -> None:
         for sock in self._sockets:
             sock.close()

@@ -28,12 +28,11 @@ class Process(NamedTuple):
     birth: str
 
 
-def started(command: Sequence[str], log: Path) -> "subprocess.Popen[bytes]":
-    """Start a process that outlives us: in a session of its own, nothing to read, all it says appended to its log."""
+def started(command: Sequence[str], log: Path, reads: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+    """Start a process that outlives us: in a session of its own, nothing to read unless it is given a descriptor, all
+    it says appended to its log."""
     with log.open("ab") as output:
-        return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
+        return subprocess.Popen(command, stdin=reads, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def process_of(pid: int) -> Process:

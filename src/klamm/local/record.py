@@ -19,6 +19,7 @@ from klamm.local.topology import PlannedNode
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
+METRICS = "klamm.metrics.listener"
 LOCAL_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
 """Where a cluster on one machine differs from Kafka's defaults, because people wait for it in every test."""
 
@@ -28,6 +29,8 @@ class NodeRecord(PlannedNode):
     port: int
     process: Process | None = None
     """The last one that was started for it; it may have ended."""
+    metrics_port: int | None = None
+    """Where it was told to serve metrics; None if nobody has chosen a port yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,16 @@ class ClusterRecord:
     def quorum(self) -> str:
         """The voters as `controller.quorum.voters` has them."""
         return ",".join(f"{node.node_id}@{self.host}:{node.port}" for node in self.nodes if node.is_voter)
+
+    def metrics_place(self, node: NodeRecord) -> str | None:
+        """Where this node was told to serve metrics, as host:port; None for nowhere."""
+        if METRICS in self.settings:
+            return self.settings[METRICS] or None
+        return None if node.metrics_port is None else f"{self.host}:{node.metrics_port}"
+
+    def metrics_url(self, node: NodeRecord) -> str | None:
+        place = self.metrics_place(node)
+        return None if place is None else f"http://{place}/metrics"
 
     def with_processes(self, processes: Mapping[int, Process]) -> "ClusterRecord":
         nodes = (replace(node, process=processes.get(node.node_id, node.process)) for node in self.nodes)
@@ -134,6 +147,7 @@ def _document(record: ClusterRecord) -> dict[str, Any]:
                 "rack": node.rack,
                 "roles": list(node.roles),
                 "port": node.port,
+                "metrics_port": node.metrics_port,
                 "process": None if node.process is None else node.process._asdict(),
             }
             for node in record.nodes
@@ -149,6 +163,8 @@ def _record_of(document: Any) -> ClusterRecord:
             roles=tuple(node["roles"]),
             port=int(node["port"]),
             process=None if node["process"] is None else Process(**node["process"]),
+            # Clusters of the time before there were metrics do not name one.
+            metrics_port=None if node.get("metrics_port") is None else int(node["metrics_port"]),
         )
         for node in document["nodes"]
     )

@@ -19,10 +19,11 @@ from klamm.codec.compiler import decode_from
 from klamm.codec.primitives import Malformed
 from klamm.errors import ErrorCode
 from klamm.facts import Tell
-from klamm.handlers import TABLE, Handler, handler
+from klamm.handlers import TABLE, handler
 from klamm.ids import Now
 from klamm.node.facts import HandlerFailed, RequestNotUnderstood
 from klamm.node.peers import Then
+from klamm.node.served import Served, Times
 from klamm.wire.apis import (
     ADD_RAFT_VOTER,
     API_BY_KEY,
@@ -87,7 +88,8 @@ class Dispatch:
         self._touch = touch
         self._forward = forward
         self._tell = tell
-        self._handlers: dict[int, Handler] = {}
+        self.counts: dict[int, Served] = {}
+        """Of the APIs that somebody asked for over a connection."""
         # A node without others has nobody from whom it would hear what only nodes say.
         is_alone = not broker.config.voters
         self._served = frozenset(key for key in TABLE if not (is_alone and API_BY_KEY[key].listener == CONTROLLER))
@@ -105,19 +107,20 @@ class Dispatch:
         except Malformed as error:
             self._tell(RequestNotUnderstood(connection.peer, str(error)))
             return False
-        handle = self._handlers.get(key)
-        if handle is None:
+        served = self.counts.get(key)
+        if served is None:
             if key == ENVELOPE:
                 return self._envelope(connection, request, header.correlation_id, now)
-            handle = self._handlers[key] = handler(key)
+            served = self.counts[key] = Served(handler(key))
         if key in OF_THE_QUORUM:
             self._broker.quorum_touched = True
         call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
         try:
-            answer = handle(request, call)
+            answer = served.handle(request, call)
             if answer.__class__ is Reply:
                 connection.reply(encoded_response(API_BY_KEY[key], version, header.correlation_id, answer.response))
                 self._touch(connection)
+                served.answered += 1
                 return True
         except AssertionError:
             raise
@@ -125,14 +128,17 @@ class Dispatch:
             self._failed(connection.peer, key, version)
             return False
         if answer.__class__ is Later:
-            self._wait(connection, answer, Place(key, version, header.correlation_id))
+            served.waited += 1
+            self._wait(connection, answer, Place(key, version, header.correlation_id), served.times, now.monotonic_ms)
             return True
         if answer.__class__ is Elsewhere:
+            served.passed_on += 1
             patience_ms = max(getattr(request, "timeout_ms", FORWARDING_MS), LEAST_FORWARDING_MS)
             place = Place(key, version, header.correlation_id)
             self._forward(frame, connection, place, now.monotonic_ms + patience_ms, now)
             return True
         assert isinstance(answer, Silence)
+        served.unanswered += 1
         return not answer.close
 
     def here(self, api: int, version: int, request: object, deadline_ms: float, then: Then, now: Now) -> None:
@@ -228,7 +234,7 @@ class Dispatch:
         else:
             send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
 
-    def _wait(self, connection: ServerConnection, later: Later, place: Place) -> None:
+    def _wait(self, connection: ServerConnection, later: Later, place: Place, times: Times, asked_ms: float) -> None:
         def deliver(now: Now, in_time: bool) -> None:
             try:
                 response = later.then(now, in_time)
@@ -240,6 +246,7 @@ class Dispatch:
                 connection.closing = True
             else:
                 connection.ready(place, pieces)
+                times.note(int((now.monotonic_ms - asked_ms) * 1000.0))
             self._touch(connection)
 
         connection.wait(place)

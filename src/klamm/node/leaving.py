@@ -47,6 +47,10 @@ class Leaving:
             # Nobody to hand over to.
             self._go_on(now)
 
+    @property
+    def has_begun(self) -> bool:
+        return self._stage is not Stage.STAYING
+
     def look(self, now: Now) -> None:
         """Whether it goes on: we may stop, we have waited long enough, or we have to end whatever others do."""
         is_due = self.due_ms is not None and self.due_ms <= now.monotonic_ms

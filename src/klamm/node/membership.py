@@ -57,6 +57,8 @@ class Membership:
         self.is_replaced = False
         """Whether another process was registered as this broker after us."""
         self.may_stop = False
+        self.counted_on_ms: float | None = None
+        """When we sent the last heartbeat that found us counted on; None while we are fenced, as far as we know."""
         self._wants_to_stop = False
         self._asking = False
         self._told_offset = -1
@@ -196,6 +198,7 @@ class Membership:
                 self.is_registered = False
             self._due_ms = now.monotonic_ms + RETRY_MS
         else:
+            self.counted_on_ms = None if answer.is_fenced else self._asked_ms
             if self._lease_ms is not None and not answer.is_fenced:
                 self._broker.coordination.counted_on_until_ms = self._asked_ms + self._lease_ms
             self.may_stop = self.may_stop or (self._wants_to_stop and answer.should_shut_down)

@@ -25,6 +25,7 @@ from klamm.partition.isr import IsrOutcome, IsrWish
 from klamm.partition.leader import Leader
 from klamm.partition.progress import NO_BROKER_EPOCH, Progress
 from klamm.partition.surroundings import Surroundings
+from klamm.partition.traffic import Traffic
 from klamm.partition.watermark import followers_watermark
 
 ALL = -1
@@ -82,6 +83,7 @@ class Partition:
         "terms_ended",
         "topic_id",
         "topic_partition",
+        "traffic",
         "waits_for_disk",
         "why_gone",
     )
@@ -96,10 +98,13 @@ class Partition:
         grown: Grown,
         surroundings: Surroundings | None = None,
         high_watermark: Offset = 0,
+        traffic: Traffic | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.log = log
+        self.traffic = traffic or Traffic()
+        """Its topic's."""
         self.me = me
         self.leader: BrokerId = NO_BROKER
         self.leader_epoch: Epoch = -1
@@ -153,6 +158,7 @@ class Partition:
         is_new_epoch = state.leader_epoch > self.leader_epoch
         is_news = state.partition_epoch > self.partition_epoch
         self.leader = state.leader
+        self._count_in_sync(state.isr)
         self.leader_epoch = state.leader_epoch
         self.partition_epoch = state.partition_epoch
         self.replicas = state.replicas
@@ -191,6 +197,13 @@ class Partition:
         self.can_commit = self.leading is None or len(self.in_sync) >= self.min_in_sync
         self._commits_alone = self.leading is not None and not self.followers_hear and not self.waits_for_disk
 
+    def _count_in_sync(self, in_sync: tuple[BrokerId, ...]) -> None:
+        """Those are in sync from now on. Each change is counted once, by who leads after it."""
+        if self.leader == self.me and self.partition_epoch >= 0 and in_sync != self.in_sync:
+            before, after = set(self.in_sync), set(in_sync)
+            self.traffic.isr_shrinks += not before <= after
+            self.traffic.isr_expands += not after <= before
+
     @property
     def is_leader(self) -> bool:
         return self.leader == self.me
@@ -225,6 +238,10 @@ class Partition:
         except DiskFailed as error:
             self._disk_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if not appended.duplicate:
+            traffic = self.traffic
+            traffic.messages_in += appended.last_offset - appended.base_offset + 1
+            traffic.bytes_in += len(view)
         if not self._grown_noted:
             self.note_grown()
         if self._commits_alone:
@@ -361,6 +378,7 @@ class Partition:
         if outcome.error:
             leading.refused(outcome.error)
         elif outcome.leader_epoch == self.leader_epoch and outcome.partition_epoch >= self.partition_epoch:
+            self._count_in_sync(outcome.isr)
             self.partition_epoch = outcome.partition_epoch
             self.in_sync = outcome.isr
             leading.granted(outcome.isr, now.monotonic_ms)
@@ -406,6 +424,7 @@ class Partition:
             except DiskFailed as error:
                 self._disk_failed(error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            self.traffic.replication_bytes_in += len(records)
         if agrees:
             self._agreed_end = log.end_offset
         self._leaders_watermark = leaders_watermark

@@ -5,21 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from klamm.exposition import CONTENT_TYPE, family_text
 from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.progress import Standing
-
-TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def exposition(standing: Standing) -> str:
     """In Prometheus' format. Counters are of this run; they start again with the next."""
     pipeline = {"pipeline": standing.pipeline}
-    lines: list[str] = []
+    parts: list[str] = []
 
     def family(name: str, kind: str, what: str, samples: list[tuple[dict[str, str], float]]) -> None:
-        lines.append(f"# HELP klamm_pipeline_{name} {what}")
-        lines.append(f"# TYPE klamm_pipeline_{name} {kind}")
-        lines.extend(f"klamm_pipeline_{name}{_labels({**pipeline, **labels})} {value:g}" for labels, value in samples)
+        of_this = [({**pipeline, **labels}, value) for labels, value in samples]
+        parts.append(family_text(f"klamm_pipeline_{name}", kind, what, of_this))
 
     queries = list(standing.queries.values())
     family("seconds", "gauge", "Since the run began.", [({}, standing.seconds)])
@@ -61,7 +59,7 @@ def exposition(standing: Standing) -> str:
         "Records that were refused.",
         [({"reason": reason}, count) for reason, count in sorted(standing.done.quarantined.items())],
     )
-    return "\n".join(lines) + "\n"
+    return "".join(parts)
 
 
 class Page:
@@ -79,7 +77,7 @@ def served(host: str, port: int, page: Page) -> Iterator[int]:
         def do_GET(self) -> None:
             body = page.text.encode()
             self.send_response(200)
-            self.send_header("Content-Type", TYPE)
+            self.send_header("Content-Type", CONTENT_TYPE)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -102,10 +100,3 @@ def served(host: str, port: int, page: Page) -> Iterator[int]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-def _labels(labels: dict[str, str]) -> str:
-    escaped = {
-        name: value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for name, value in labels.items()
-    }
-    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"

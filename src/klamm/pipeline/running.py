@@ -17,12 +17,12 @@ from klamm.pipeline.planning import planned
 from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.progress import Standing
 from klamm.pipeline.queries import Queries, Wishes
+from klamm.pipeline.reaching import Reaching
 from klamm.pipeline.session import LOCAL
-from klamm.pipeline.spark import session
+from klamm.pipeline.spark import GOES_ON, session
 from klamm.pipeline.stopping import StopSignals
 
 LOOK_SECONDS = 0.25
-GOES_ON = "What it had written before that stays; the next run goes on from there."
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stopTimeout": "60000",
@@ -79,7 +79,8 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
                 say(surprise)
             _make_topics(job, new, say)
             queries.start()
-            return _watched(job, queries, watch, signals)
+            with Reaching(job.wishes.bootstrap, say):
+                return _watched(job, queries, watch, signals)
 
 
 def surprises(queries: Queries, directory: Directory) -> list[str]:

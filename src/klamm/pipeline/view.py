@@ -72,19 +72,18 @@ def worst(lag: Offsets) -> str:
 
 
 def line(standing: Standing, once: bool) -> str:
-    """One line for a log."""
-    lag = max((sum(query.lag.values()) for query in standing.queries.values()), default=0)
-    rate = max((query.records_per_second for query in standing.queries.values()), default=0.0)
-    share = min((query.share for query in standing.queries.values()), default=0.0)
-    parts = [
-        f"{standing.pipeline}: {standing.records:,} records",
-        f"{rate:,.0f} records/s",
-        f"{share:.0%} done" if once else f"lag {lag:,}",
-        f"{standing.quarantined:,} quarantined",
-    ]
-    if standing.late:
-        parts.append(f"{standing.late:,} late")
-    return ", ".join(parts)
+    """One line for a log. Queries of one topic go at their own pace, so each speaks for itself."""
+    queries = "; ".join(_in_words(query, once) for query in standing.queries.values())
+    late = f", {standing.late:,} late" if standing.late else ""
+    return f"{standing.pipeline}, {duration(standing.seconds)}: {queries}; {standing.quarantined:,} quarantined{late}"
+
+
+def _in_words(query: QueryStanding, once: bool) -> str:
+    if not query.batches and not query.ends:
+        return f"{query.name} begins"
+    stands = f"{query.share:.0%}" if once else f"lag {sum(query.lag.values()):,}"
+    rate = f" at {query.records_per_second:,.0f} records/s" if query.batches and not query.is_over else ""
+    return f"{query.name} {stands}{rate}"
 
 
 def summary(standing: Standing, ended: str) -> RenderableType:

@@ -7,7 +7,7 @@ addresses of a name are tried, one after the other. An attempt can be called off
 import errno
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
@@ -101,6 +101,10 @@ class Dialer:
             del self._attempts[connection]
             nobody_listens = bool(refusals) and set(refusals) == {errno.ECONNREFUSED}
             self._listener.refused(connection, nobody_listens)
+
+
+MakeDialer: TypeAlias = Callable[[Loop, Dialing], Dialer]
+"""Whose connections come about in another way: over links that tests can cut."""
 
 
 def _addresses(host: str, port: int, flags: int = 0) -> list[Address]:

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import SimpleQueue
 
@@ -19,7 +19,8 @@ from klamm.metadata.image import Endpoint
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
 from klamm.node.node import Node
-from klamm.runtime.dialer import Dialer
+from klamm.node.served import Served, Times
+from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
 from klamm.runtime.server import Limits, Server
@@ -30,16 +31,29 @@ def now() -> Now:
 
 
 class Driver:
-    def __init__(self, node: Node, files: RealFiles, loop: Loop, limits: Limits, tell: Tell) -> None:
+    def __init__(
+        self,
+        node: Node,
+        files: RealFiles,
+        loop: Loop,
+        limits: Limits,
+        tell: Tell,
+        make_dialer: MakeDialer = Dialer,
+    ) -> None:
         self.node = node
         self.loop = loop
         self.server = Server(loop, self, limits, tell)
-        self._dialer = Dialer(loop, self)
+        self._dialer = make_dialer(loop, self)
         self._files = files
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
         self._left = 0
-        self._acts: deque[Callable[[], list[Effect]]] = deque()
+        self.counts: Mapping[int, Served] = {}
+        """How the node answered requests, by API; given by who knows the node's parts."""
+        self._took_us = 0
+        self.steps = Times()
+        """How long steps took, with what they had done."""
+        self._acts: deque[Callable[[Now], list[Effect]]] = deque()
         self._is_acting = False
         self.is_down = False
         self.on_serve: Callable[[], None] = lambda: None
@@ -49,11 +63,11 @@ class Driver:
 
     def start(self, endpoint: Endpoint) -> None:
         """Open what the disk holds. After this the node may be connected to, at this endpoint."""
-        self._run(lambda: self.node.start(endpoint, now()))
+        self._run(lambda now: self.node.start(endpoint, now))
 
     def begin_to_stop(self) -> None:
         """Hand over what this node leads; `on_stop` is called when that is done."""
-        self._run(lambda: self.node.begin_to_stop(now()))
+        self._run(self.node.begin_to_stop)
 
     def stop(self) -> bool:
         """Stop: no more connections, everything on disk, and the marker that says so. Whether all of that was done."""
@@ -77,18 +91,24 @@ class Driver:
 
     def step(self, event: Event) -> None:
         """One event, and what follows from it."""
-        self._run(lambda: self.node.step(event, now()))
+        self._run(lambda now: self.node.step(event, now))
 
-    def _run(self, act: Callable[[], list[Effect]]) -> None:
+    def _run(self, act: Callable[[Now], list[Effect]]) -> None:
         """Let the node act, and carry out what it wants. What happens meanwhile (a connection that breaks when
         something is sent) has its turn afterwards: its effects must not be overtaken by older ones."""
         self._acts.append(act)
         if self._is_acting:
             return
         self._is_acting = True
+        steps = self.steps
         try:
             while self._acts and not self.is_down:
-                self._perform(self._acts.popleft()())
+                began = now()
+                self._perform(self._acts.popleft()(began))
+                # As `note` does, without the call.
+                self._took_us = took_us = int(time.monotonic() * 1_000_000.0 - began.monotonic_ms * 1000.0)
+                steps.buckets[took_us.bit_length()] += 1
+                steps.total_us += took_us
         finally:
             self._is_acting = False
 
@@ -112,7 +132,17 @@ class Driver:
 
     def received(self, connection: int, frames: Sequence[memoryview]) -> int:
         self._left = 0
+        if connection < 0:
+            self.step(Received(connection, frames))
+            return self._left
+        # Requests that come together are of one kind, but for a client's first few; those are timed by the first.
+        served = self.counts.get(frames[0][1])
+        before = 0 if served is None else served.answered
         self.step(Received(connection, frames))
+        if served is None:
+            served = self.counts.get(frames[0][1])
+        if served is not None and served.answered > before:
+            served.times.note(self._took_us, served.answered - before)
         return self._left
 
     def drained(self, connection: int) -> None:

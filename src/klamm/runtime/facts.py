@@ -62,6 +62,38 @@ class ListensWide(Fact):
         )
 
 
+class MetricsServed(Fact):
+    url: str
+
+    def __str__(self) -> str:
+        return f"serves metrics at {self.url}"
+
+
+class MetricsNotServed(Fact):
+    """The port may be somebody else's. A broker is there to serve records, so it goes on."""
+
+    level = "warning"
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"cannot serve metrics at {self.place}: {self.reason}; goes on without them "
+            "(klamm.metrics.listener names another address)"
+        )
+
+
+class PageFailed(Fact):
+    """A mistake of ours. Whoever asked sees an answer that breaks off."""
+
+    level = "error"
+    path: str
+    traceback: str
+
+    def __str__(self) -> str:
+        return f"could not answer {self.path} of the metrics listener; this is a bug in Klamm\n{self.traceback}"
+
+
 class Stopped(Fact):
     clean: bool
 

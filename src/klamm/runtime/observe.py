@@ -1,4 +1,4 @@
-"""Facts become log lines: one line a fact, on standard error, with the time and how serious it is.
+"""Facts become log lines: one line a fact, on standard error, with the time and how serious it is; and are counted.
 
 What a stranger sent (a topic's name, a client id) may stand in a fact. Control characters are shown as escapes, so
 nobody can forge a line.
@@ -21,14 +21,31 @@ def log_lines(node_id: int) -> Tell:
     def tell(fact: Fact) -> None:
         if fact.level == "debug" or (fact.level == "warning" and _too_many(shown_at, type(fact))):
             return
-        seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-        stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
         # A log that cannot be written must not stop what it tells of.
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}\n")
+            sys.stderr.write(f"{log_line(node_id, fact)}\n")
             sys.stderr.flush()
 
     return tell
+
+
+def log_line(node_id: int, fact: Fact) -> str:
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    stamp = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{milliseconds:03d}"
+    return f"{stamp} {SHOWN[fact.level]:<5} [broker {node_id}] {printable(str(fact))}"
+
+
+class FactCounts:
+    """How often each kind of fact was told; passes them on."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.by_kind: dict[type[Fact], int] = {}
+
+    def tell(self, fact: Fact) -> None:
+        kind = type(fact)
+        self.by_kind[kind] = self.by_kind.get(kind, 0) + 1
+        self._tell(fact)
 
 
 def printable(text: str) -> str:

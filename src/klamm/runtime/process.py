@@ -23,11 +23,13 @@ from klamm.node.identity import WrongDirectory
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
 from klamm.runtime.alertness import Alertness
+from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import ListensWide, SettingWarning, Stopped
 from klamm.runtime.files import RealFiles
 from klamm.runtime.loop import NEVER, Loop
-from klamm.runtime.observe import log_lines
+from klamm.runtime.monitoring import Monitoring
+from klamm.runtime.observe import FactCounts, log_lines
 from klamm.runtime.server import Limits
 
 
@@ -35,13 +37,13 @@ class CannotStart(Exception):  # noqa: N818
     """Why, and what to do about it, in a sentence for the person who called."""
 
 
-def run_broker(config: BrokerConfig, cluster_id: str | None = None) -> bool:
+def run_broker(config: BrokerConfig, cluster_id: str | None = None, make_dialer: MakeDialer = Dialer) -> bool:
     """Run until SIGTERM or SIGINT, or until the node cannot go on. Whether it ended because it was told to."""
     tell = log_lines(config.node_id)
     for warning in config.warnings:
         tell(SettingWarning(warning))
     loop = Loop(Alertness())
-    running = Running(config, loop, tell, cluster_id)
+    running = Running(config, loop, tell, cluster_id, make_dialer=make_dialer)
     listener = running.listener
     if not listener.is_loopback:
         tell(ListensWide(listener.host or "every interface", listener.port))
@@ -61,16 +63,26 @@ class Running:
     """A node on a loop: its directory is taken and its address bound; `start` opens it and lets others in."""
 
     def __init__(
-        self, config: BrokerConfig, loop: Loop, tell: Tell, cluster_id: str | None = None, open_files: int | None = None
+        self,
+        config: BrokerConfig,
+        loop: Loop,
+        tell: Tell,
+        cluster_id: str | None = None,
+        open_files: int | None = None,
+        make_dialer: MakeDialer = Dialer,
     ) -> None:
         self._config = config
-        self._tell = tell
+        facts = FactCounts(tell)
+        self._tell = tell = facts.tell
         self._directory = Path(config.log_dir)
         self._lock = taken_directory(self._directory)
         self._files = RealFiles(self._directory, open_files)
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
-        self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell)
+        self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell, make_dialer)
+        self.driver.counts = node.cluster.dispatch.counts
+        self._monitoring = Monitoring(self.driver, facts) if config.metrics_place is not None else None
         self._on_end: Callable[[bool], None] = lambda clean: None
+        self._is_closing = False
         self._is_clean = False
         self.was_told = False
         """Whether somebody asked it to stop."""
@@ -89,6 +101,8 @@ class Running:
         driver.on_stop = self._stop
         open_node(driver, self._config, self.listener, self._directory)
         driver.server.take_connections()
+        if self._monitoring is not None and self._config.metrics_place is not None:
+            self._monitoring.listen(*self._config.metrics_place, self._tell)
 
     def stop(self, then: Callable[[bool], None]) -> None:
         """Hand over, then close everything; `then(clean)` when that is done. A second call does not wait any longer."""
@@ -103,6 +117,7 @@ class Running:
 
     def abandon(self) -> None:
         """As if the process were killed: nothing more is sent or written."""
+        self._stop_monitoring()
         self.driver.abandon()
         self._lock.close()
 
@@ -111,12 +126,20 @@ class Running:
         self.driver.loop.call_soon(self._close)
 
     def _close(self) -> None:
-        if self.driver.is_down:
+        # Asked twice, it is in the loop's queue twice, and stopping hears what is in there.
+        if self.driver.is_down or self._is_closing:
             return
+        self._stop_monitoring()
+        self._is_closing = True
         self._is_clean = self.driver.stop()
         self._tell(Stopped(self._is_clean))
         self._lock.close()
         self._on_end(self._is_clean)
+
+    def _stop_monitoring(self) -> None:
+        if self._monitoring is not None:
+            self._monitoring.close()
+            self._monitoring = None
 
 
 def boot_id() -> str | None:

@@ -152,6 +152,19 @@ class Server:
             connection.socket.close()
         self._connections.clear()
 
+    @property
+    def accepted_count(self) -> int:
+        """How many connections others have opened, that are there."""
+        return sum(self._per_ip.values())
+
+    @property
+    def accepted_total(self) -> int:
+        return self._next_id
+
+    @property
+    def dialed_count(self) -> int:
+        return len(self._connections) - self.accepted_count
+
     # What the node wants.
 
     def send(self, identity: int, pieces: Sequence[object]) -> None:

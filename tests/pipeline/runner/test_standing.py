@@ -115,7 +115,8 @@ def test_the_worst_partitions_are_named() -> None:
 
 
 def test_a_line_for_a_log() -> None:
-    assert view.line(half_way(), once=True) == "shop: 200 records, 400 records/s, 25% done, 10 quarantined, 4 late"
+    said = "shop, 2.0 s: orders 50% at 400 records/s; revenue 25% at 200 records/s; 10 quarantined, 4 late"
+    assert view.line(half_way(), once=True) == said
     assert "lag 300" in view.line(half_way(), once=False)
 
 

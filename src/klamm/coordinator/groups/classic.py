@@ -315,6 +315,10 @@ class ClassicGroup:
     def is_empty(self) -> bool:
         return self._is.state is State.EMPTY and not self._is.pending
 
+    @property
+    def member_count(self) -> int:
+        return len(self._is.members)
+
     def snapshot(self) -> ClassicSnapshot:
         """What a group of the newer protocol takes over."""
         group = self._is

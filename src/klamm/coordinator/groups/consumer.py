@@ -166,6 +166,10 @@ class ConsumerGroup:
         return self.state.name == EMPTY
 
     @property
+    def member_count(self) -> int:
+        return len(self.state.members)
+
+    @property
     def unused_since_ms(self) -> int | None:
         """In groups of this kind each offset grows old by itself."""
         return None

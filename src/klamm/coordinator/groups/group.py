@@ -81,6 +81,9 @@ class Group(Protocol):
     def is_empty(self) -> bool: ...
 
     @property
+    def member_count(self) -> int: ...
+
+    @property
     def unused_since_ms(self) -> int | None:
         """The wall time from which on its offsets grow old, if that is later than their commits."""
         ...

@@ -115,6 +115,8 @@ class Consumer(Client):
         self.places = self._wanted_places()
         for broker in self.brokers:
             self._fetch(broker)
+        if any(map(self._is_outdated, self.places.values())):
+            self.later(self.chance.uniform(50.0, 150.0), self._refresh)
 
     def _wanted_places(self) -> dict[tuple[Uuid, int], Place]:
         """Where it reads from now on: every partition that is known."""
@@ -130,7 +132,14 @@ class Consumer(Client):
     # Fetching.
 
     def _whom(self, place: Place) -> BrokerId:
-        return place.replica if place.replica in self.brokers else self.leader_of(place.topic, place.index)
+        if place.replica in self.brokers:
+            return place.replica
+        return NO_BROKER if self._is_outdated(place) else self.leader_of(place.topic, place.index)
+
+    def _is_outdated(self, place: Place) -> bool:
+        """What it has read tells of a later leader than anybody did: who led before may be far behind by now."""
+        known = self.topics[place.topic].partitions.get(place.index) if place.topic in self.topics else None
+        return known is not None and known.epoch < place.epoch
 
     def _fetch(self, broker: BrokerId) -> None:
         talk = self._talks.setdefault(broker, Talk())
@@ -177,10 +186,7 @@ class Consumer(Client):
             topic.partitions.append(
                 FetchPartition(
                     partition=place.index,
-                    # What it read may tell it of a later leader than anybody did.
-                    current_leader_epoch=-1
-                    if known is None or place.replica != NO_BROKER
-                    else max(known.epoch, place.epoch),
+                    current_leader_epoch=-1 if known is None or place.replica != NO_BROKER else known.epoch,
                     fetch_offset=place.offset,
                     last_fetched_epoch=place.epoch,
                     partition_max_bytes=MOST_BYTES,

@@ -1,0 +1,90 @@
+"""`klamm completion`: a script that teaches a shell our commands, verbs and options, and names of topics and groups."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.problems import LocalError
+
+DESCRIPTION = """\
+Print a script that completes `klamm` in a shell: commands, verbs, options and what they take, and the names of topics
+and groups, which the cluster is asked for when the key is pressed.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm completion bash > ~/.local/share/bash-completion/completions/klamm
+  klamm completion zsh > ~/.zfunc/_klamm            with `fpath+=~/.zfunc` before compinit in .zshrc
+  klamm completion fish > ~/.config/fish/completions/klamm.fish
+  source <(klamm completion bash)                   for this shell only
+"""
+
+SHELLS = ("bash", "zsh", "fish")
+NAMES, LINE = "--names", "--line"
+ANSWER_SECONDS = 1.0
+LIST_GROUPS = 16
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = parser_of("completion", DESCRIPTION, EXAMPLES)
+    parser.add_argument("shell", choices=SHELLS, help="which one")
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    if arguments[:1] == [NAMES]:
+        return _print_names(arguments[1:])
+    shell = make_parser().parse_args(arguments).shell
+    from klamm.cli.completion_scripts import SCRIPTS
+    from klamm.cli.completion_tree import tree
+
+    sys.stdout.write(SCRIPTS[shell](tree()))
+    return 0
+
+
+def _print_names(words: Sequence[str]) -> int:
+    """`topics` or `groups`, and the words typed so far, which may say which cluster; or --line and the line, because
+    bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers there are no names."""
+    typed = words[2].split() if words[1:2] == [LINE] and len(words) > 2 else list(words[1:])
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
+    add_where(parser)
+    try:
+        options, _ = parser.parse_known_args(typed)
+        addresses = addresses_of(bootstrap_of(options))
+        names = _groups(addresses) if words[:1] == ["groups"] else _topics(addresses)
+    except (argparse.ArgumentError, Misused, LocalError, NoAnswer, OSError):
+        return 0
+    print("\n".join(sorted(names)))
+    return 0
+
+
+def _topics(addresses: Sequence[Address]) -> list[str]:
+    from klamm.wire.messages.metadata import MetadataRequest
+
+    answer = _asked(addresses, METADATA, 12, MetadataRequest(topics=None))
+    return [each.name for each in answer.topics]
+
+
+def _groups(addresses: Sequence[Address]) -> list[str]:
+    """Of every broker that answers soon."""
+    from klamm.wire.messages.list_groups import ListGroupsRequest
+    from klamm.wire.messages.metadata import MetadataRequest
+
+    names: list[str] = []
+    for each in _asked(addresses, METADATA, 12, MetadataRequest(topics=[])).brokers:
+        with suppress(NoAnswer):
+            answer = _asked([Address(each.host, each.port)], LIST_GROUPS, 5, ListGroupsRequest([], []))
+            names += [group.group_id for group in answer.groups]
+    return names
+
+
+def _asked(addresses: Sequence[Address], api_key: int, version: int, request: object) -> Any:
+    """Of the first that answers."""
+    for address in addresses:
+        with suppress(NoAnswer), Conversation(address, ANSWER_SECONDS) as broker:
+            return broker.ask(api_key, version, request)
+    raise NoAnswer("nobody")

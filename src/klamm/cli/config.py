@@ -1,0 +1,202 @@
+"""`klamm config`: settings of topics and brokers, by Kafka's names: shown with where they come from, set and unset."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+
+from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.saying import MISUSED, counted, failed, print_json, say, table
+from klamm.local.asking import NoAnswer
+from klamm.local.problems import LocalError
+
+DESCRIPTION = """\
+Settings of a topic, of one broker, or of all brokers, by the names that Kafka gives them. What is set here counts from
+then on, without a restart. Settings that a broker reads only when it starts are in its file or its command line.
+"""
+
+EXAMPLES = """\
+examples:
+  klamm config show topic invoice                  what differs from the defaults
+  klamm config show topic invoice --all            everything
+  klamm config show broker 0 log.retention.ms      one setting, and what it means
+  klamm config set topic invoice retention.ms=86400000 cleanup.policy=compact,delete
+  klamm config set broker all log.retention.ms=604800000
+  klamm config unset topic invoice retention.ms
+
+exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in a way that makes no sense
+"""
+
+SHOW = """\
+Where a value comes from: topic (set for it), broker or all brokers (set while they run), server.properties (that
+broker's file, or its command line), default.
+
+examples:
+  klamm config show topic invoice
+  klamm config show topic invoice retention.ms min.insync.replicas
+  klamm config show broker 0 --all
+  klamm config show broker all                     what is set for all of them
+  klamm config show topic invoice --all --json | jq '.settings[] | select(.source != "default")'
+"""
+
+SET = """\
+examples:
+  klamm config set topic invoice retention.ms=86400000
+  klamm config set topic invoice cleanup.policy=compact min.insync.replicas=2
+  klamm config set broker 1 log.retention.ms=604800000
+  klamm config set broker all log.retention.ms=604800000
+"""
+
+UNSET = """\
+examples:
+  klamm config unset topic invoice retention.ms
+  klamm config unset broker all log.retention.ms
+"""
+
+ALL_BROKERS = "all"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = parser_of("config", DESCRIPTION, EXAMPLES)
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    shown = _verb(verbs, "show", "values, where they come from, and the defaults", SHOW, show)
+    shown.add_argument("key", nargs="*", metavar="KEY", help="only these, with what they mean")
+    shown.add_argument("--all", action="store_true", help="defaults, too")
+    given = _verb(verbs, "set", "set some, all of them or none", SET, set_some)
+    given.add_argument("pair", nargs="+", metavar="KEY=VALUE")
+    gone = _verb(verbs, "unset", "back to what is there without them", UNSET, unset_some)
+    gone.add_argument("key", nargs="+", metavar="KEY")
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
+    command = f"config {options.verb}"
+    try:
+        return int(options.run(options))
+    except Misused as problem:
+        return failed(command, problem, MISUSED)
+    except NoAnswer as problem:
+        return failed(command, f"no broker answers: {problem}")
+    except (LocalError, Refused) as problem:
+        return failed(command, problem)
+
+
+def show(options: argparse.Namespace) -> int:
+    owner, cluster = _owner(options), _cluster(options)
+    settings = settings_of(cluster, owner)
+    if options.key:
+        names = _known(owner, settings, options.key)
+        settings = [each for each in settings if each.name in names]
+    shown = settings if options.all or options.key else [each for each in settings if not each.is_default]
+    if options.json:
+        print_json({**_owner_document(owner), "settings": [_document(each) for each in shown]})
+        return 0
+    if shown:
+        rows = [(each.name, _value(each), _source(each), each.default) for each in shown]
+        print(table(("setting", "value", "from", "default"), rows))
+    for each in shown if options.key else ():
+        print(f"\n{each.name}: {_told(each)}")
+    if len(shown) < len(settings):
+        say(f"{counted(len(settings) - len(shown), 'setting')} of {owner} at their defaults; --all shows them")
+    elif not shown:
+        say(f"nothing is set for {owner}")
+    return 0
+
+
+def set_some(options: argparse.Namespace) -> int:
+    owner, values = _owner(options), pairs_of("config set", options.pair)
+    change(_cluster(options), owner, values)
+    if options.json:
+        print_json({**_owner_document(owner), "set": values})
+    else:
+        print("\n".join(f"{owner}: {key}={value}" for key, value in values.items()))
+    return 0
+
+
+def unset_some(options: argparse.Namespace) -> int:
+    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), _cluster(options)
+    # The cluster would take any name; whoever mistypes one should hear of it.
+    _known(owner, settings_of(cluster, owner), keys)
+    change(cluster, owner, {}, keys)
+    if options.json:
+        print_json({**_owner_document(owner), "unset": keys})
+    else:
+        print("\n".join(f"{owner}: {key} unset" for key in keys))
+    return 0
+
+
+def _known(owner: Owner, settings: Sequence[Setting], keys: Sequence[str]) -> set[str]:
+    names = [each.name for each in settings]
+    for key in keys:
+        if key not in names:
+            near = get_close_matches(key, names, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise Refused(f"{key} is {'not set for' if owner.is_all_brokers else 'no setting of'} {owner}.{hint}")
+    return set(keys)
+
+
+def _value(setting: Setting) -> str | None:
+    return "(secret)" if setting.is_sensitive and setting.value is None else setting.value
+
+
+def _source(setting: Setting) -> str:
+    return SOURCES.get(setting.source, f"source {setting.source}")
+
+
+def _told(setting: Setting) -> str:
+    """What it means; Apache Kafka tells that in HTML."""
+    return re.sub(r"<[^<>]+>", "", setting.documentation or "") or "nothing is known of it here"
+
+
+def _document(setting: Setting) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "value": setting.value,
+        "source": _source(setting),
+        "default": setting.default,
+        "read_only": setting.is_read_only,
+        "documentation": setting.documentation,
+    }
+
+
+def _owner_document(owner: Owner) -> dict[str, object]:
+    if owner.kind == TOPIC:
+        return {"topic": owner.name}
+    return {"broker": int(owner.name) if owner.name else ALL_BROKERS}
+
+
+def _owner(options: argparse.Namespace) -> Owner:
+    if options.of == "topic":
+        return Owner(TOPIC, options.name)
+    if options.name != ALL_BROKERS and not (options.name.isascii() and options.name.isdigit()):
+        raise Misused(f"broker {options.name}: expected its number, or {ALL_BROKERS}")
+    return Owner(BROKER, "" if options.name == ALL_BROKERS else str(int(options.name)))
+
+
+def _cluster(options: argparse.Namespace) -> Cluster:
+    return Cluster(addresses_of(bootstrap_of(options)))
+
+
+def _verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    what: str,
+    epilog: str,
+    run_verb: Callable[[argparse.Namespace], int],
+) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("of", choices=("topic", "broker"), help="whose")
+    parser.add_argument("name", metavar="TOPIC|BROKER", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
+    add_where(parser)
+    add_json(parser)
+    parser.set_defaults(run=run_verb)
+    return parser

@@ -1,0 +1,237 @@
+"""`klamm consume`: the records of a topic on standard output, from any offset or time, as text, JSON or a pattern."""
+
+import argparse
+import contextlib
+import gc
+import io
+import select
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, bound_of, extent_of, offsets_of
+from klamm.cli.consume_formats import Format, format_of
+from klamm.cli.consume_membership import Membership
+from klamm.cli.consume_reading import Reading
+from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
+from klamm.cli.librdkafka import library, new_consumer
+from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.cli.produce import count_of
+from klamm.cli.progress import Progress
+from klamm.cli.saying import MISUSED, counted, failed, say
+from klamm.cli.topic_asking import chosen, partitions_of
+from klamm.local.asking import NoAnswer
+from klamm.local.problems import LocalError
+
+DESCRIPTION = """\
+Print the records of a topic, one a line. It ends at the end that was there when it began; with --follow it waits for
+more, until Ctrl-C.
+"""
+
+EXAMPLES = r"""
+examples:
+  klamm consume greetings
+  klamm consume greetings --follow --from end          whatever comes from now on
+  klamm consume invoice --from -10 --key               the last ten of each partition, with their keys
+  klamm consume invoice --from '1h ago' --until '30m ago' --format json
+  klamm consume invoice --partition 3 --from 42 --count 1
+  klamm consume invoice --format '%d %p:%o %k -> %v\n'
+  klamm consume invoice --group billing --follow       as a member of a group, whose offsets are committed
+  klamm consume invoice --format json | jq -r .key | sort | uniq -c
+
+--from and --until take: beginning, end, an offset, -N (the last N of each partition), a time as 2026-11-16T06:30
+(UTC if no zone is given), or how long ago: '1h ago', 90s, 1d12h, PT30M. --until itself is not printed any more.
+
+patterns: %t topic  %p partition  %o offset  %k key  %v value  %h headers  %T timestamp in ms  %d the same as a date
+          %K %S sizes of key and value, -1 for null  %% percent  \n \t \r \0 \\ \x1f; nothing is added at the end
+JSON: a string is UTF-8 text, {"base64": "AAECAw=="} is any bytes, null is null; `klamm produce --format json` takes it
+
+exit code 0: read to the end, or as many as asked for; 1: the cluster refused it or does not answer; 2: asked for in a
+way that makes no sense; 130: Ctrl-C; 141: whoever read our output has gone
+"""
+
+ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
+PATIENCE_SECONDS = 30.0
+NOBODY = "klamm-consume"
+"""librdkafka wants the name of a group from whoever reads; without --group nothing is joined or committed."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = parser_of("consume", DESCRIPTION, EXAMPLES)
+    parser.add_argument("topic", metavar="TOPIC")
+    what = parser.add_argument_group("what is read")
+    what.add_argument("--from", dest="begin", metavar="WHERE", help="where to begin (beginning)")
+    what.add_argument("--until", metavar="WHERE", help="where to end; else at the end that is there now")
+    what.add_argument("--follow", action="store_true", help="wait for more")
+    what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
+    what.add_argument(
+        "--partition", type=int, action="append", metavar="N", help="only this one; repeatable; else all of them"
+    )
+    what.add_argument(
+        "--group", metavar="GROUP", help="go on where this group was, and commit; --from is for where it never was"
+    )
+    what.add_argument(
+        "--isolation", choices=tuple(ISOLATION), default="read_committed", help="of transactions (read_committed)"
+    )
+    how = parser.add_argument_group("how it is shown")
+    how.add_argument(
+        "--format", default="value", metavar="FORMAT", help="value, json, or a pattern as '%%o %%k %%v\\n'"
+    )
+    how.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    how.add_argument("--key", action="store_true", help="the key before the value")
+    how.add_argument("--headers", action="store_true", help="the headers before that")
+    how.add_argument("--key-separator", default="\t", metavar="TEXT", help="between them (a tab)")
+    how.add_argument("--null", default="", metavar="TEXT", help="what a null key or value is shown as (nothing)")
+    add_where(parser)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
+    try:
+        _run(options)
+    except Misused as problem:
+        return failed("consume", problem, MISUSED)
+    except NoAnswer as problem:
+        return failed("consume", f"no broker answers: {problem}")
+    except (LocalError, Refused) as problem:
+        return failed("consume", problem)
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    prefix = [sign for sign, wanted in (("%h", options.headers), ("%k", options.key)) if wanted]
+    null = options.null.encode(errors="surrogateescape")
+    shown = format_of(options.format, options.topic, null, prefix, options.key_separator)
+    if options.group and options.partition:
+        raise Misused("--group shares partitions out among its members; --partition chooses: say one of them")
+    now_ms = int(time.time() * 1_000)
+    begin = BEGINNING if options.begin is None else bound_of("--from", options.begin, now_ms)
+    until = None if options.until is None else bound_of("--until", options.until, now_ms)
+    bootstrap = bootstrap_of(options)
+    library()
+    cluster = Cluster(addresses_of(bootstrap))
+    partitions = chosen(options.topic, partitions_of(cluster, options.topic), options.partition)
+    extent = extent_of(cluster, options.topic, partitions, ISOLATION[options.isolation])
+    consumption = Consumption(options, cluster, extent, begin, until)
+    _print_all(consumption, bootstrap, shown)
+
+
+class Consumption:
+    """What was asked for: where each partition begins and stops."""
+
+    def __init__(
+        self, options: argparse.Namespace, cluster: Cluster, extent: Extent, begin: Bound, until: Bound | None
+    ) -> None:
+        self.options = options
+        self._cluster = cluster
+        self._until = until
+        self.partitions = sorted(extent.ends)
+        self.starts = self._offsets(begin, extent)
+        self.stops = self._stops(extent)
+
+    @property
+    def ends_at_ms(self) -> int | None:
+        """A time that is yet to come, up to which is read."""
+        if not self.options.follow or self._until is None or (self._until.time_ms or 0) <= time.time() * 1_000:
+            return None
+        return self._until.time_ms
+
+    def stops_now(self) -> dict[int, int]:
+        """Asked again: after a failure the end of a log may be before where it was."""
+        return self._stops(self._extent())
+
+    def _stops(self, extent: Extent) -> dict[int, int]:
+        """None yet of what is followed, or is to be read until later than now."""
+        if self._until is None:
+            return {} if self.options.follow else dict(extent.ends)
+        return {} if self.ends_at_ms else self._offsets(self._until, extent, beyond_end=self.options.follow)
+
+    def _offsets(self, bound: Bound, extent: Extent, *, beyond_end: bool = False) -> dict[int, int]:
+        return offsets_of(bound, self._cluster, self.options.topic, extent, beyond_end=beyond_end)
+
+    def _extent(self) -> Extent:
+        return extent_of(self._cluster, self.options.topic, self.partitions, ISOLATION[self.options.isolation])
+
+
+def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
+    options = consumption.options
+    settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
+    consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
+
+    def look_again(quiet_seconds: float) -> None:
+        """Brokers that are gone may come back; whoever follows has time."""
+        try:
+            stops = consumption.stops_now()
+        except Refused:
+            if quiet_seconds > PATIENCE_SECONDS:
+                raise
+        except NoAnswer:
+            if quiet_seconds > PATIENCE_SECONDS and not options.follow:
+                raise
+        else:
+            if not options.follow:
+                reading.stop_at(stops)
+
+    reading = Reading(consumer, options.topic, consumption.stops, look_again)
+    # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.
+    gc.disable()
+    member = Membership(consumer, reading, consumption.starts) if options.group else None
+    try:
+        if member is not None:
+            member.join(options.topic)
+        else:
+            reading.begin(consumption.starts)
+        _print_batches(reading, consumption, shown, member)
+    finally:
+        gc.enable()
+        if member is not None:
+            member.commit(wait=True)
+        consumer.close()
+
+
+def _print_batches(reading: Reading, consumption: Consumption, shown: Format, member: Membership | None) -> None:
+    options, output = consumption.options, _output()
+    progress = Progress(wanted=not sys.stdout.isatty())
+    printed, ends_at_ms = 0, consumption.ends_at_ms
+
+    def so_far() -> str:
+        return f"{printed:,} records, {printed / progress.seconds:,.0f} a second"
+
+    for messages in reading.batches(options.count):
+        if messages:
+            output.write(shown(messages))
+            output.flush()
+            printed += len(messages)
+        elif _has_nobody_to_read_it(output):
+            raise BrokenPipeError
+        if messages and member is not None:
+            member.note_written()
+        if ends_at_ms and time.time() * 1_000 >= ends_at_ms:
+            ends_at_ms = None
+            reading.stop_at(consumption.stops_now())
+        progress.show(so_far)
+    progress.clear()
+    if not printed and not options.group:
+        say(f"nothing there in {counted(len(consumption.partitions), 'partition')} of {options.topic}; --follow waits")
+
+
+# Standard output.
+
+
+def _output() -> BinaryIO:
+    """Bytes, in whole: what Python gives us when it is told not to buffer may write less than it is given."""
+    output: BinaryIO = sys.stdout.buffer
+    if isinstance(output, io.RawIOBase):
+        return io.BufferedWriter(io.FileIO(output.fileno(), "w", closefd=False))
+    return output
+
+
+def _has_nobody_to_read_it(output: BinaryIO) -> bool:
+    """`| head` has gone: nothing would tell us before the next record comes."""
+    with contextlib.suppress(OSError, ValueError):
+        poll = select.poll()
+        poll.register(output.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    return False

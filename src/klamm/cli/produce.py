@@ -1,0 +1,268 @@
+"""`klamm produce`: lines, JSON, files or words into a topic, and an account of what became of them."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import chain, islice
+from pathlib import Path
+from typing import BinaryIO
+
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.json_records import ANY_PARTITION, Record
+from klamm.cli.librdkafka import ACKS, COMPRESSIONS, library
+from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.cli.produce_records import (
+    BadLine,
+    Shape,
+    lines_and_whether_few,
+    record_of_whole,
+    records_of_json,
+    records_of_lines,
+    records_of_words,
+)
+from klamm.cli.produce_sending import Sender
+from klamm.cli.progress import Progress
+from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
+from klamm.cli.topic_asking import chosen, partitions_made
+from klamm.local.asking import NoAnswer
+from klamm.local.problems import LocalError
+
+DESCRIPTION = """\
+Send records to a topic: each line of standard input is the value of one. A topic that is not there is made by the
+cluster, if that is how it is set up (auto.create.topics.enable).
+
+What became of them is said at the end: so many sent, acknowledged, failed.
+"""
+
+EXAMPLES = """\
+examples:
+  echo hello | klamm produce greetings
+  klamm produce greetings --key ann --value hello         one record, from the command line
+  klamm produce prices --file prices.csv --key-separator ,       "ABC,12.50": key ABC, value 12.50
+  klamm produce scans --whole --file a.pdf --file b.pdf --header kind=pdf
+  klamm produce users --key ann --tombstone               null for ann: a compacted topic forgets her
+  klamm produce clicks --file clicks.log --rate 500 --count 10000 --compression zstd
+  klamm consume invoice --format json | klamm produce copy --format json --partition any
+
+lines of JSON (--format json), as `klamm consume --format json` prints them; everything but the value may be missing:
+  {"key": "ann", "value": "hello", "headers": [["source", "till-3"]], "partition": 0, "timestamp": 1700000000000}
+  a string is UTF-8 text, {"base64": "AAECAw=="} is any bytes, null is null; topic and offset are left aside
+
+exit code 0: everything was acknowledged; 1: something was not, or nobody answers; 2: asked for in a way that makes no
+sense; 130: Ctrl-C, after what was sent until then
+"""
+
+NAMED_PROBLEMS = 3
+STANDARD_INPUT = "-"
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = parser_of("produce", DESCRIPTION, EXAMPLES)
+    parser.add_argument("topic", metavar="TOPIC")
+    what = parser.add_argument_group("what is sent")
+    what.add_argument("--file", action="append", metavar="FILE", help="instead of standard input; repeatable")
+    what.add_argument("--format", choices=("lines", "json"), default="lines", help="of the input (lines)")
+    what.add_argument("--whole", action="store_true", help="each file, or all of standard input, is one record")
+    what.add_argument("--value", action="append", metavar="TEXT", help="a record of this; repeatable; nothing is read")
+    what.add_argument("--tombstone", action="store_true", help="a record whose value is null; nothing is read")
+    what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
+    shape = parser.add_argument_group("what each record gets")
+    shape.add_argument("--key", metavar="KEY", help="this key")
+    shape.add_argument("--key-separator", metavar="TEXT", help="each line is a key, this, and a value; \\t is a tab")
+    shape.add_argument("--header", action="append", default=[], metavar="NAME=VALUE", help="a header; repeatable")
+    shape.add_argument("--null", metavar="TEXT", help="a key or value that reads like this is null")
+    shape.add_argument("--partition", metavar="N|any", help="to this one; any: as the key says, else as it comes")
+    how = parser.add_argument_group("how it is sent")
+    how.add_argument("--acks", choices=tuple(ACKS), default="all", help="who has to have it: nobody, leader, all (all)")
+    how.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of the batches (none)")
+    how.add_argument("--rate", type=rate_of, metavar="N", help="so many a second; else as quickly as it goes")
+    how.add_argument("--timeout", type=rate_of, default=30.0, metavar="SECONDS", help="try for so long (30)")
+    add_where(parser)
+    add_json(parser)
+    return parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    options = make_parser().parse_args(arguments)
+    try:
+        return _run(options)
+    except Misused as problem:
+        return failed("produce", problem, MISUSED)
+    except NoAnswer as problem:
+        return failed("produce", f"no broker answers: {problem}")
+    except (LocalError, Refused) as problem:
+        return failed("produce", problem)
+
+
+def _run(options: argparse.Namespace) -> int:
+    shape = _shape(options)
+    with ExitStack() as files:
+        records, are_few = _records(options, shape, files)
+        bootstrap = bootstrap_of(options)
+        library()
+        leaders, is_new = partitions_made(Cluster(addresses_of(bootstrap)), options.topic)
+        if is_new:
+            say(f"there was no topic {options.topic}: the cluster has made it, {counted(len(leaders), 'partition')}")
+        if shape.partition not in (None, ANY_PARTITION):
+            chosen(options.topic, leaders, [shape.partition] if shape.partition is not None else None)
+        return _sent(Sender(bootstrap, options.topic, _settings(options, are_few)), records, options)
+
+
+def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
+    return {
+        "acks": ACKS[options.acks],
+        # Nothing is doubled or out of order whatever happens on the way. It takes librdkafka half a second to begin,
+        # which a line or two are not worth: theirs would be a connection lost in the very moment.
+        "enable.idempotence": ACKS[options.acks] == ACKS["all"] and not are_few,
+        "compression.type": options.compression,
+        "message.timeout.ms": max(1, int(options.timeout * 1_000)),
+    }
+
+
+def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace) -> int:
+    progress = Progress()
+
+    def show() -> None:
+        progress.show(
+            lambda: (
+                f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged, "
+                f"{sender.acknowledged / progress.seconds:,.0f} a second"
+            )
+        )
+
+    code = 0
+    try:
+        if options.rate:
+            records = sender.paced(records, options.rate, show)
+        try:
+            sender.send(records, show)
+        except BadLine as problem:
+            progress.clear()
+            code = failed("produce", f"{problem}; nothing from there on was sent")
+        sender.flush(show)
+    except KeyboardInterrupt:
+        progress.clear()
+        sender.flush(show)
+        code = 130
+    progress.clear()
+    _say_outcome(sender, progress.seconds, options)
+    return code or (0 if sender.acknowledged == sender.sent else FAILED)
+
+
+def _say_outcome(sender: Sender, seconds: float, options: argparse.Namespace) -> None:
+    for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
+        say(f"klamm produce: {counted(count, 'record')} failed: {problem}")
+    if options.json:
+        document = {
+            "topic": options.topic,
+            "sent": sender.sent,
+            "acknowledged": sender.acknowledged,
+            "failed": sender.failed,
+            "problems": dict(sender.problems),
+            "seconds": round(seconds, 3),
+        }
+        print(json.dumps(document, indent=2), flush=True)
+        return
+    # Nobody acknowledges with acks=0: it has left this machine, that is all.
+    how = "handed to the network" if ACKS[options.acks] == 0 else "acknowledged"
+    say(
+        f"{sender.sent:,} sent to {options.topic}, {sender.acknowledged:,} {how}, {sender.failed:,} failed "
+        f"in {seconds:.2f} s ({sender.acknowledged / seconds:,.0f} a second)"
+    )
+
+
+# What the options mean.
+
+
+def _shape(options: argparse.Namespace) -> Shape:
+    if options.key is not None and options.key_separator is not None:
+        raise Misused("--key is for all records, --key-separator finds one in each: say one of them")
+    if options.key_separator == "":
+        raise Misused("--key-separator: nothing separates nothing; say a character or a few, as : or \\t")
+    if options.format == "json" and (options.key_separator is not None or options.null is not None):
+        raise Misused("--key-separator and --null are for lines; JSON says itself what is the key and what is null")
+    if options.tombstone and options.key is None:
+        raise Misused("--tombstone needs --key: null is for the key that is to be forgotten")
+    separator = options.key_separator
+    return Shape(
+        None if options.key is None else options.key.encode(errors="surrogateescape"),
+        None if separator is None else separator.replace("\\t", "\t").encode(errors="surrogateescape"),
+        None if options.null is None else options.null.encode(errors="surrogateescape"),
+        _partition(options.partition),
+        [_header(text) for text in options.header] or None,
+    )
+
+
+def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tuple[Iterator[Record], bool]:
+    """And whether they are few."""
+    if sum([bool(options.value), options.tombstone, bool(options.file)]) > 1:
+        raise Misused("--value, --tombstone and --file are three ways to say what is sent: say one of them")
+    if options.whole and options.format == "json":
+        raise Misused("--whole takes a file as it is; --format json reads its lines: say one of them")
+    records: Iterator[Record]
+    are_few = True
+    if options.value or options.tombstone:
+        values = [text.encode(errors="surrogateescape") for text in options.value or ()]
+        records = records_of_words(shape, values or [None])
+    else:
+        opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
+        if options.whole:
+            records = (record_of_whole(shape, file.read()) for file in opened)
+        else:
+            records, are_few = _records_of_files(options, shape, opened)
+    return islice(records, options.count), are_few
+
+
+def _records_of_files(
+    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO]
+) -> tuple[Iterator[Record], bool]:
+    begun = [lines_and_whether_few(file) for file in opened]
+    are_few = len(begun) == 1 and begun[0][1]
+    if options.format == "json":
+        names = options.file or ["standard input"]
+        parts = [records_of_json(shape, lines, name) for (lines, _), name in zip(begun, names, strict=True)]
+    else:
+        parts = [records_of_lines(shape, lines) for lines, _ in begun]
+    return chain.from_iterable(parts), are_few
+
+
+def _opened(name: str, files: ExitStack) -> BinaryIO:
+    if name == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise Misused("standard input is closed; say --file, --value or --tombstone")
+        return sys.stdin.buffer
+    try:
+        return files.enter_context(Path(name).open("rb"))
+    except OSError as problem:
+        raise Misused(f"cannot read {name}: {problem.strerror}") from None
+
+
+def _header(text: str) -> tuple[str, bytes]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Misused(f"--header {text}: expected NAME=VALUE, as --header source=till-3")
+    return name, value.encode(errors="surrogateescape")
+
+
+def _partition(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if text == "any":
+        return ANY_PARTITION
+    if not (text.isascii() and text.isdigit()):
+        raise Misused(f"--partition {text}: expected the number of a partition, or any")
+    return int(text)
+
+
+def count_of(text: str) -> int:
+    if (count := int(text.replace("_", "").replace(",", ""))) < 0:
+        raise ValueError
+    return count
+
+
+def rate_of(text: str) -> float:
+    if (rate := float(text)) <= 0:
+        raise ValueError
+    return rate

@@ -1,0 +1,56 @@
+"""One topic, before records are sent to it or read from it: is it there, how many partitions, who leads them.
+
+Asked before a client library is let loose: librdkafka would try for minutes where nobody answers, and make a topic
+whose name was mistyped without a word.
+"""
+
+import time
+
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.options import Misused
+
+HEARD_SECONDS = 1.0
+"""A topic that was just made: so long it may take until every broker has heard of it."""
+MADE_SECONDS = 10.0
+PAUSE_SECONDS = 0.05
+
+
+def partitions_of(cluster: Cluster, topic: str) -> dict[int, int]:
+    """The leader of each partition, -1 for none."""
+    deadline = time.monotonic() + HEARD_SECONDS
+    while not (found := _leaders(cluster, topic)):
+        if time.monotonic() > deadline:
+            raise Refused(f"there is no topic {topic}; `klamm topic list` lists them")
+        time.sleep(PAUSE_SECONDS)
+    return found
+
+
+def partitions_made(cluster: Cluster, topic: str) -> tuple[dict[int, int], bool]:
+    """The same of a topic that the cluster may make, and whether it did: as it does for any producer."""
+    found = _leaders(cluster, topic)
+    if found:
+        return found, False
+    from klamm.controller.names import topic_name_problem
+
+    problem = topic_name_problem(topic)
+    if problem is not None:
+        raise Misused(problem)
+    deadline = time.monotonic() + MADE_SECONDS
+    while time.monotonic() < deadline:
+        found = _leaders(cluster, topic, create=True)
+        if found and all(leader >= 0 for leader in found.values()):
+            return found, True
+        time.sleep(PAUSE_SECONDS)
+    raise Refused(f"there is no topic {topic}, and the cluster does not make it; `klamm topic create {topic}` does")
+
+
+def chosen(topic: str, leaders: dict[int, int], wanted: "list[int] | None") -> list[int]:
+    """All partitions, or those of them that were asked for."""
+    missing = sorted(set(wanted or ()) - leaders.keys())
+    if missing:
+        raise Misused(f"there is no partition {missing[0]} of {topic}: it has 0 to {max(leaders)}")
+    return sorted(set(wanted)) if wanted else sorted(leaders)
+
+
+def _leaders(cluster: Cluster, topic: str, *, create: bool = False) -> dict[int, int]:
+    return {each.partition: leader for each, leader in cluster.leaders([topic], create=create).items()}

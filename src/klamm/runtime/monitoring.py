@@ -1,0 +1,51 @@
+"""What a node shows of itself over HTTP: /metrics for Prometheus, /healthz and /readyz for whoever keeps it running.
+
+It lives on the node's own loop, so that an answer to /healthz means that the loop turns. The pages are imported when
+somebody asks for them: a start pays for none of it.
+"""
+
+from klamm.exposition import CONTENT_TYPE
+from klamm.facts import Tell
+from klamm.runtime.driver import Driver, now
+from klamm.runtime.facts import MetricsNotServed, MetricsServed
+from klamm.runtime.http import HttpServer, Page
+from klamm.runtime.observe import FactCounts
+
+INDEX = "/metrics  for Prometheus\n/healthz  whether this node answers\n/readyz   whether it is counted on\n"
+
+
+class Monitoring:
+    def __init__(self, driver: Driver, facts: FactCounts) -> None:
+        self._driver = driver
+        self._facts = facts
+        self._http = HttpServer(driver.loop, self._page, facts.tell)
+
+    def listen(self, host: str, port: int, tell: Tell) -> None:
+        """If that can be: a node that cannot be watched goes on all the same."""
+        try:
+            taken = self._http.listen(host, port)
+        except OSError as error:
+            tell(MetricsNotServed(f"{host}:{port}", error.strerror or str(error)))
+        else:
+            shown = f"[{host}]" if ":" in host else host
+            tell(MetricsServed(f"http://{shown}:{taken}/metrics"))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _page(self, path: str) -> Page | None:
+        if path == "/metrics":
+            from klamm.runtime.metrics.page import metrics_page
+
+            return Page(200, metrics_page(self._driver, self._facts), CONTENT_TYPE)
+        if path == "/healthz":
+            return Page(200, iter(("ok\n",)))
+        if path == "/readyz":
+            return self._readiness()
+        return Page(200, iter((INDEX,))) if path == "/" else None
+
+    def _readiness(self) -> Page:
+        from klamm.runtime.health import why_not_ready
+
+        reasons = why_not_ready(self._driver.node, now())
+        return Page(503, iter(f"{reason}\n" for reason in reasons)) if reasons else Page(200, iter(("ready\n",)))

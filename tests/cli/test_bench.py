@@ -1,0 +1,33 @@
+"""`klamm bench`, against a cluster: not how quick it is, but that it measures and tidies up."""
+
+import json
+
+from tests.cli.conftest import Klamm
+
+FEW = ("bench", "--records", "2000", "--single", "5", "--partitions", "3")
+
+
+def test_three_lines(klamm_command: Klamm) -> None:
+    code, out, err = klamm_command(*FEW, "--size", "10", "--acks", "1")
+    lines = out.decode().splitlines()
+    assert code == 0, err
+    assert [line.split()[0] for line in lines] == ["produce", "consume", "single"]
+    assert "(2,000 of 10 bytes in " in lines[0] and "acks=1" in lines[0]
+    assert "p50" in lines[2] and lines[2].endswith("of 5")
+    assert b"klamm-bench" not in klamm_command("topic", "list")[1], "its topic is gone"
+
+
+def test_for_programs(klamm_command: Klamm) -> None:
+    code, out, _ = klamm_command(*FEW, "--json", "--compression", "lz4")
+    told = json.loads(out)
+    assert code == 0 and (told["records"], told["size_bytes"], told["acks"]) == (2000, 100, "all")
+    for what in ("produce", "consume"):
+        assert round(told[what]["records_per_second"] * told[what]["seconds"]) in range(1900, 2100)
+    assert 0 < told["single"]["p50_ms"] <= told["single"]["p99_ms"] <= told["single"]["max_ms"]
+
+
+def test_what_is_refused_leaves_nothing_behind(klamm_command: Klamm) -> None:
+    code, out, err = klamm_command("bench", "--replication", "9")
+    assert (code, out) == (1, b"") and "klamm bench: klamm-bench-" in err
+    assert klamm_command("bench", "--records", "0")[0] == 2
+    assert b"klamm-bench" not in klamm_command("topic", "list")[1]

@@ -1,0 +1,130 @@
+"""`klamm consume --follow` and `--group`, against a cluster: records yet to come, readers and members that go."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Klamm
+from tests.cli.sending import LONG_SECONDS, begun, line_of, produce
+from tests.harness.waiting import wait_until
+
+# Whoever follows.
+
+
+@pytest.fixture
+def following(servers: str, counted: str) -> "Iterator[subprocess.Popen[bytes]]":
+    process = begun(
+        "consume", counted, "--follow", "--from", "9", "--bootstrap", servers,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_what_comes_is_shown_until_ctrl_c(
+    klamm_command: Klamm, counted: str, following: "subprocess.Popen[bytes]"
+) -> None:
+    assert {line_of(following.stdout), line_of(following.stdout)} == {b"9\n", b"19\n"}
+    klamm_command("produce", counted, "--value", "more", "--partition", "1")
+    assert line_of(following.stdout) == b"more\n"
+    following.send_signal(signal.SIGINT)
+    _, err = following.communicate(timeout=LONG_SECONDS)
+    assert (following.returncode, err) == (130, b"")
+
+
+def test_whoever_reads_our_output_may_go(following: "subprocess.Popen[bytes]") -> None:
+    """As `| head -2` does; nothing more is written that would tell us."""
+    line_of(following.stdout), line_of(following.stdout)
+    assert following.stdout is not None and following.stderr is not None
+    following.stdout.close()
+    assert following.wait(LONG_SECONDS) == 141
+    assert following.stderr.read() == b""
+
+
+def test_a_full_pipe_that_is_closed_is_no_trouble(
+    servers: str, klamm_command: Klamm, topic: str, tmp_path: Path
+) -> None:
+    produce(klamm_command, topic, tmp_path, b"a long line, again and again\n" * 50_000)
+    command = f"{sys.executable} -m klamm consume {topic} --bootstrap {servers} | head -1; echo ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, timeout=LONG_SECONDS, check=False)
+    assert (ended.stdout, ended.stderr) == (b"a long line, again and again\n141\n", b"")
+
+
+def test_following_up_to_an_offset_and_a_time(klamm_command: Klamm, servers: str, counted: str) -> None:
+    words = ("consume", counted, "--partition", "0", "--from", "9", "--follow")
+    until_offset = begun(*words, "--until", "11", "--bootstrap", servers, stdout=subprocess.PIPE)
+    assert line_of(until_offset.stdout) == b"9\n"
+    klamm_command("produce", counted, "--partition", "0", "--value", "a", "--value", "b")
+    assert until_offset.communicate(timeout=LONG_SECONDS)[0] == b"a\n" and until_offset.returncode == 0
+    soon = datetime.fromtimestamp(time.time() + 1.5, UTC).isoformat()
+    assert klamm_command(*words, "--until", soon)[:2] == (0, b"9\na\nb\n")
+
+
+# As a member of a group.
+
+
+def test_a_group_goes_on_where_it_was(klamm_command: Klamm, topic: str, tmp_path: Path) -> None:
+    produce(klamm_command, topic, tmp_path, b"1\n2\n3\n4\n5\n")
+    words = ("consume", topic, "--group", f"{topic}-group")
+    assert klamm_command(*words, "--count", "2") == (0, b"1\n2\n", "")
+    assert klamm_command(*words) == (0, b"3\n4\n5\n", "")
+    assert klamm_command(*words) == (0, b"", "")
+    produce(klamm_command, topic, tmp_path, b"6\n")
+    assert klamm_command(*words, "--from", "beginning") == (0, b"6\n", "")
+    described = json.loads(klamm_command("group", "describe", f"{topic}-group", "--json")[1])
+    (group,) = described if isinstance(described, list) else [described]
+    assert group["lag"] == 0
+    assert klamm_command("consume", topic, "--group", f"{topic}-new", "--from", "-2") == (0, b"5\n6\n", "")
+
+
+def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -> None:
+    """Everything is taken from a member for a moment when another one comes: that is no end."""
+    words = ("consume", counted, "--group", f"{counted}-group", "--follow", "--bootstrap", servers)
+    first = begun(*words, stdout=subprocess.PIPE)
+    assert sorted(int(line_of(first.stdout)) for _ in range(20)) == list(range(20))
+    second = begun(*words, stdout=subprocess.PIPE)
+    try:
+        wait_until(lambda: len(members(klamm_command, counted)) == 2, "each has a partition", within_seconds=40)
+        klamm_command("produce", counted, "--partition", "0", "--value", "20")
+        klamm_command("produce", counted, "--partition", "1", "--value", "21")
+        assert {line_of(first.stdout), line_of(second.stdout)} == {b"20\n", b"21\n"}
+        for each in (second, first):
+            each.send_signal(signal.SIGINT)
+            assert each.wait(LONG_SECONDS) == 130
+    finally:
+        for each in (first, second):
+            each.kill()
+            each.communicate()
+    assert klamm_command("consume", counted, "--group", f"{counted}-group") == (0, b"", "")
+
+
+def members(klamm_command: Klamm, topic: str) -> set[str]:
+    """Those that own a partition."""
+    described = json.loads(klamm_command("group", "describe", f"{topic}-group", "--json")[1])
+    (group,) = described if isinstance(described, list) else [described]
+    return {each["member"] for each in group["partitions"] if each["member"]}
+
+
+def test_what_was_not_written_is_not_committed(servers: str, klamm_command: Klamm, topic: str, tmp_path: Path) -> None:
+    """The reader goes after some lines, with the pipe full; whoever goes on gets at least all that was not in it."""
+    lines = [b"a long line that is read once or twice, number %d" % number for number in range(50_000)]
+    produce(klamm_command, topic, tmp_path, b"\n".join(lines))
+    group = ("--group", f"{topic}-group")
+    reading = begun("consume", topic, *group, "--bootstrap", servers, stdout=subprocess.PIPE)
+    assert reading.stdout is not None
+    read = [reading.stdout.readline().rstrip() for _ in range(3)]
+    reading.stdout.close()
+    assert reading.wait(LONG_SECONDS) == 141
+    code, out, _ = klamm_command("consume", topic, *group)
+    assert (code, read) == (0, lines[:3])
+    rest = out.splitlines()
+    assert rest == lines[len(lines) - len(rest) :]
+    assert len(rest) > 47_000, "a pipe holds 64 KiB, a batch many times that"

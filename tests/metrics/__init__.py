@@ -1,0 +1,1 @@
+"""A node that is looked at: what its pages say, and who may ask for them."""

@@ -1,0 +1,177 @@
+"""What a test can do to its cluster, on both kinds: broken is broken when the call returns, mended is mended."""
+
+import errno
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.local.asking import Address, NoAnswer
+from klamm.local.problems import LocalError, NodeDidNotStart
+from klamm.local.view import live_brokers
+from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster
+from klamm.testing.problems import NotInTime, NotPossible, TopicRefused
+from klamm.testing.shape import Shape
+from tests.local.clients import read, write
+
+
+@pytest.fixture(scope="module", params=[EmbeddedCluster, ProcessCluster], ids=["embedded", "processes"])
+def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterUnderTest]:
+    cluster = request.param(Shape(brokers=3), tmp_path_factory.mktemp("cluster") / "cluster-1")
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def cluster(shared: ClusterUnderTest) -> Iterator[ClusterUnderTest]:
+    """Well when the test begins, and mended when it ends."""
+    yield shared
+    shared.restore()
+    assert shared.running == [0, 1, 2]
+
+
+@pytest.fixture
+def topic(cluster: ClusterUnderTest, request: pytest.FixtureRequest) -> str:
+    name = cluster.create_topic(request.node.originalname, min_insync_replicas=2)
+    cluster.wait_for_in_sync(name)
+    return name
+
+
+def address_of(cluster: ClusterUnderTest, broker: int) -> Address:
+    host, _, port = cluster.bootstrap_servers.split(",")[broker].partition(":")
+    return Address(host, int(port))
+
+
+def test_a_topic_is_there_with_what_was_asked_for(cluster: ClusterUnderTest) -> None:
+    assert cluster.create_topic("made", partitions=4, replication=2, retention_ms=60_000) == "made"
+    assert len(cluster.in_sync("made", 3)) == 2 and cluster.leader_of("made", 3) in cluster.brokers
+    write(cluster.bootstrap_servers, "made", "hello")
+    assert cluster.leader_of("nowhere") is None and cluster.in_sync("made", 4) == []
+
+
+def test_a_topic_that_cannot_be_is_refused_with_the_reason(cluster: ClusterUnderTest) -> None:
+    with pytest.raises(TopicRefused, match="INVALID_REPLICATION_FACTOR"):
+        cluster.create_topic("too-wide", replication=4)
+    with pytest.raises(TopicRefused, match=r"INVALID_CONFIG.*retention"):
+        cluster.create_topic("misspelt", retentionn_ms=5)
+
+
+def test_killed_started_and_in_sync_again(cluster: ClusterUnderTest, topic: str) -> None:
+    leader = cluster.wait_for_leader(topic)
+    cluster.kill(leader)
+    assert cluster.states()[leader] == "dead"
+    with pytest.raises(NoAnswer):
+        live_brokers(address_of(cluster, leader), 2.0)
+    assert cluster.wait_for_leader(topic, other_than=leader) != leader
+    write(cluster.bootstrap_servers, topic, "while it is dead")
+    cluster.start(leader)
+    cluster.wait_for_in_sync(topic)
+    assert read(cluster.bootstrap_servers, topic, 1) == ["while it is dead"]
+
+
+def test_the_port_of_a_broker_that_is_down_is_nobody_elses(cluster: ClusterUnderTest) -> None:
+    cluster.stop(1)
+    with socket.socket() as stranger, pytest.raises(OSError) as refused:
+        stranger.bind(address_of(cluster, 1))
+    assert refused.value.errno == errno.EADDRINUSE
+
+
+def test_a_paused_leader_is_replaced_and_returns(cluster: ClusterUnderTest, topic: str) -> None:
+    leader = cluster.wait_for_leader(topic)
+    cluster.pause(leader)
+    assert cluster.states()[leader] == "paused" and leader not in cluster.running
+    with pytest.raises(NoAnswer):
+        live_brokers(address_of(cluster, leader), 0.3)
+    cluster.wait_for_leader(topic, other_than=leader)
+    cluster.resume(leader)
+    cluster.wait_for_in_sync(topic)
+    assert leader in cluster.running
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_one_that_is_paused_can_be_ended(cluster: ClusterUnderTest, end: str) -> None:
+    cluster.pause(2)
+    getattr(cluster, end)(2)
+    assert cluster.states()[2] == "dead"
+
+
+def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_healed(cluster: ClusterUnderTest, topic: str) -> None:
+    leader = cluster.wait_for_leader(topic)
+    cluster.partition(leader)
+    assert cluster.running == [0, 1, 2], "clients still reach everybody"
+    assert leader in live_brokers(address_of(cluster, leader), 5.0), "also the one that is cut off"
+    with pytest.raises(NotPossible, match="heal"):
+        cluster.start(leader)
+    following = [broker for broker in cluster.brokers if broker != leader]
+    cluster.wait_for_in_sync(topic, brokers=following)
+    assert cluster.leader_of(topic) in following
+    cluster.heal(leader)
+    cluster.wait_for_in_sync(topic)
+
+
+def test_a_slow_follower_holds_up_who_waits_for_all(cluster: ClusterUnderTest, topic: str) -> None:
+    write(cluster.bootstrap_servers, topic, "warm")
+    follower = next(broker for broker in cluster.brokers if broker != cluster.leader_of(topic))
+    cluster.slow(follower, delay_ms=150)
+    cluster.restart(3 - follower - (cluster.leader_of(topic) or 0))
+    cluster.wait_for_in_sync(topic)
+    began = time.monotonic()
+    write(cluster.bootstrap_servers, topic, "late")
+    assert time.monotonic() - began >= 0.3
+    cluster.heal()
+
+
+def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic: str) -> None:
+    write(cluster.bootstrap_servers, topic, "before")
+    cluster.partition(0)
+    cluster.kill(1)
+    cluster.pause(2)
+    cluster.restore()
+    assert cluster.running == [0, 1, 2]
+    write(cluster.bootstrap_servers, topic, "after")
+    cluster.wait_for_in_sync(topic)
+    assert read(cluster.bootstrap_servers, topic, 2) == ["before", "after"]
+
+
+def test_what_cannot_be_is_said_in_a_sentence(cluster: ClusterUnderTest, topic: str) -> None:
+    with pytest.raises(NotPossible, match="no broker 7 in this cluster; its brokers are 0, 1, 2"):
+        cluster.kill(7)
+    cluster.kill(1)
+    for act in (cluster.pause, cluster.resume):
+        with pytest.raises(NotPossible, match="broker 1 is dead"):
+            act(1)
+    cluster.wait_for_in_sync(topic, brokers=[0, 2])
+    with pytest.raises(NotInTime, match=r"not within 0.1 s: all replicas of .* running=0,2"):
+        cluster.wait_for_in_sync(topic, timeout=0.1)
+
+
+def test_what_a_broker_said_is_there_to_read(cluster: ClusterUnderTest) -> None:
+    (line,) = cluster.log(0, 1)
+    assert line and len(cluster.log(0, 3)) == 3
+    assert any("the controller is" in line for line in cluster.log(0, 500))
+
+
+@pytest.mark.parametrize("kind", [EmbeddedCluster, ProcessCluster])
+def test_a_cluster_that_cannot_start_leaves_nothing_and_says_why(
+    kind: type[EmbeddedCluster | ProcessCluster], tmp_path: Path
+) -> None:
+    with pytest.raises(LocalError, match="racks cannot be filled"):
+        kind(Shape(brokers=1, racks=2), tmp_path / "cluster-1")
+    with pytest.raises(LocalError, match=r"num\.partitions") as problem:
+        kind(Shape(brokers=1, settings={"num.partitions": "many"}), tmp_path / "cluster-2")
+    assert kind is EmbeddedCluster or isinstance(problem.value, NodeDidNotStart)
+
+
+def test_a_witness_takes_part_in_links_and_is_no_broker(tmp_path: Path) -> None:
+    """Two racks have a third vote outside. Whoever is cut off is cut off from it too."""
+    cluster = EmbeddedCluster(Shape(brokers=2, racks=2), tmp_path / "cluster-1")
+    try:
+        assert cluster.brokers == [0, 1] and list(cluster.states()) == [0, 1]
+        topic = cluster.create_topic("orders", replication=2)
+        leader = cluster.wait_for_leader(topic)
+        cluster.partition(leader)
+        cluster.wait_for_leader(topic, other_than=leader)
+    finally:
+        cluster.close()

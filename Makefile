@@ -9,7 +9,7 @@ JARS := .jars/kafka
 	proof-calm proof-start proof-wiped proof-pipeline proof-fixtures sim chaos crash fuzz clean
 
 help:
-	@echo "make demo              three brokers, a client, the leader killed, and the reckoning"
+	@echo "make demo              two minutes: six brokers, Spark, one killed in the middle, and the reckoning"
 	@echo "make test              lint, types and tests (Python and PyPI only)"
 	@echo "make compat            tests against kcat and Apache Kafka's own tools (Debian, Maven Central, Java 17)"
 	@echo "make compat-long       whole pipelines: on Apache Kafka too, on Spark's masters, killed and run again (Maven, Java 17)"
@@ -79,7 +79,7 @@ links:
 		(echo "Installing iproute2 and nftables …" && apt-get -qq update && apt-get -qq install -y iproute2 nftables >/dev/null)
 
 demo: install compiled
-	$(BIN)/python examples/three_brokers.py
+	$(BIN)/klamm demo
 
 bench: install compiled jars
 	$(BIN)/python -m bench run --rounds 5

@@ -101,7 +101,8 @@ def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -
     foreground.stdout.readline()
     klamm("down", "--dir", str(home))
     _, said = foreground.communicate(timeout=LONG_SECONDS)
-    assert foreground.returncode == 0 and "node 0 is dead" in said and "no node runs any more" in said
+    assert foreground.returncode == 0 and "broker 0 is gone" in said and "no node runs any more" in said
+    assert "Ctrl-C stops the cluster." in said
 
 
 @pytest.fixture

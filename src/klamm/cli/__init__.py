@@ -8,7 +8,8 @@ from importlib import import_module
 from klamm import __version__
 
 COMMANDS = {
-    "up": "start a cluster on this machine",
+    "demo": "two minutes: brokers, Spark, one killed in the middle, everything counted",
+    "up": "start a cluster on this machine, and watch it",
     "down": "stop it",
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",
@@ -41,6 +42,7 @@ commands:
   klamm --version        the version
 
 first steps:
+  klamm demo                         all of it in two minutes, counted in the end
   klamm up --detach                  three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data
   klamm topic create invoice --partitions 10 --replication 3
   klamm topic placement invoice      who leads what, and who follows

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, add_json, parser_of
-from klamm.cli.saying import FAILED, MISUSED, failed, print_json, table
+from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, table
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.problems import LocalError, NoCluster
@@ -16,12 +16,14 @@ DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline
 or under-replicated.
+With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
 """
 
 EXAMPLES = """\
 examples:
   klamm status
   klamm status --dir demo --json
+  klamm status --watch                   until Ctrl-C, which leaves the cluster alone
 
 exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
 """
@@ -35,6 +37,8 @@ def make_parser() -> ArgumentParser:
     parser = parser_of("status", DESCRIPTION, EXAMPLES)
     add_directory(parser)
     add_json(parser)
+    parser.add_argument("--watch", action="store_true", help="stay, and show it live")
+    parser.add_argument("--plain", action="store_true", help="with --watch: a line for what happens, no live view")
     return parser
 
 
@@ -47,12 +51,27 @@ def run(arguments: Sequence[str]) -> int:
         return failed("status", problem, MISUSED)
     except (LocalError, OSError) as problem:
         return failed("status", problem)
+    if options.watch:
+        return _watched(cluster, options.plain or options.json)
     seen = _seen(record, states)
     if options.json:
         print_json(_document(cluster, record, states, seen))
     else:
         print(_text(cluster, record, states, seen))
     return 0 if _is_well(states, seen) else FAILED
+
+
+def _watched(cluster: LocalCluster, plain: bool) -> int:
+    from klamm.cli.watching import watch
+
+    try:
+        watch(cluster, "Ctrl-C ends this view; `klamm down` stops the cluster", plain=plain)
+    except KeyboardInterrupt:
+        return 0
+    except (LocalError, OSError) as problem:
+        return failed("status", problem)
+    say("no node runs any more")
+    return FAILED
 
 
 def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> ClusterSeen | None:

@@ -2,6 +2,7 @@
 
 import argparse
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
@@ -20,14 +21,17 @@ Returns when every broker takes connections and knows the others; prints the boo
 Brokers are numbered in blocks, rack after rack. Three nodes vote on the cluster's metadata, chosen so that
 a lost rack never takes the majority: with two racks the third is a small witness outside both.
 
-Without --detach the command stays, tells when a node ends, and Ctrl-C stops the cluster.
-A directory that holds a cluster already starts that one again, with its data.
+Without --detach the command stays and shows the cluster live: brokers by rack, who leads, who is in sync, what comes
+in, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
+A directory that holds a cluster already starts that one again, with its data; --fresh deletes it and starts empty.
 """
 
 EXAMPLES = """\
 examples:
   klamm up
       three brokers on 127.0.0.1:9092 to 9094, data in ./klamm-data, until Ctrl-C
+  klamm up --fresh
+      the same, empty
   klamm up --brokers 6 --racks 2 --port 19092 --dir demo --detach
       six brokers in the racks R1 (0, 1, 2) and R2 (3, 4, 5) and a witness (6), left running
   klamm up --detach --json --port 0
@@ -42,8 +46,6 @@ then:
   klamm down                         stop it
 """
 
-STATES_EVERY_SECONDS = 0.5
-
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
@@ -55,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         _bring_up(cluster, options)
         if not options.detach:
-            _stay(cluster)
+            _stay(cluster, options)
     except Misused as problem:
         return failed("up", problem, MISUSED)
     except (LocalError, OSError) as problem:
@@ -69,7 +71,9 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     began = monotonic()
     settings = pairs_of("--set", options.set) if options.set else None
     wish = Wish(options.brokers, options.racks, options.port, settings)
-    record = cluster.up(wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began))
+    record = cluster.up(
+        wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
+    )
     _print_result(cluster, record, options.json)
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
@@ -85,7 +89,11 @@ def make_parser() -> argparse.ArgumentParser:
         help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones",
     )
     add_directory(parser)
+    parser.add_argument(
+        "--fresh", action="store_true", help="start empty: what an earlier cluster left in DIR is deleted"
+    )
     parser.add_argument("--detach", action="store_true", help="leave the cluster running and return")
+    parser.add_argument("--plain", action="store_true", help="a line for what happens, no live view")
     parser.add_argument(
         "--set",
         action="append",
@@ -138,17 +146,17 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
     )
 
 
-def _stay(cluster: LocalCluster) -> None:
+def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
-    say("Ctrl-C stops the cluster.")
-    known = {node.node_id: state for node, state in cluster.states()}
-    while any(state != "dead" for state in known.values()):
-        cluster.wait_change(STATES_EVERY_SECONDS)
-        for node, state in cluster.states():
-            if state != known[node.node_id]:
-                known[node.node_id] = state
-                say(f"node {node.node_id} is {state}")
-    say("no node runs any more")
+    plain = options.plain or options.json or not sys.stderr.isatty()
+    if plain:
+        say("Ctrl-C stops the cluster.")
+    # Imported when the cluster is up, not before.
+    from klamm.cli.cluster_view import directory_option
+    from klamm.cli.watching import watch
+
+    watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
+    say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
 
 
 def _interrupted(cluster: LocalCluster) -> int:

@@ -52,6 +52,10 @@ class Conversation:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
+    def be_patient_for(self, timeout_seconds: float) -> None:
+        """A new deadline, for who keeps the connection and comes back to it."""
+        self._deadline = time.monotonic() + timeout_seconds
+
     def ask(self, api_key: int, version: int, request: object) -> Any:
         api = API_BY_KEY[api_key]
         self._asked += 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
 
+from klamm.local import mending
 from klamm.local.agreeing import (
     Wish,
     known_cluster,
@@ -24,7 +25,7 @@ from klamm.local.agreeing import (
     with_ports,
 )
 from klamm.local.ports import HeldPorts, ports_from
-from klamm.local.problems import LocalError, NoCluster
+from klamm.local.problems import LocalError, NoCluster, PortsTaken
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
 from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
 from klamm.local.topology import has_majority
@@ -75,23 +76,32 @@ class LocalCluster:
     # The whole cluster.
 
     def up(
-        self, wish: Wish, timeout_seconds: float = START_SECONDS, on_ready: Callable[[int], None] = nobody_listens
+        self,
+        wish: Wish,
+        timeout_seconds: float = START_SECONDS,
+        on_ready: Callable[[int], None] = nobody_listens,
+        *,
+        fresh: bool = False,
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
-        start, the others are ended, and a cluster that was new leaves nothing but its logs."""
+        start, the others are ended, and a cluster that was new leaves nothing but its logs. A fresh one deletes what an
+        earlier one left here, once nothing else stands in the way."""
+        mending.check_kind(self.directory)
         with locked(self.directory), ExitStack() as stack:
-            known = read_record(self.directory)
+            known = None if fresh else read_record(self.directory)
+            self._check_way_is_clear(known, fresh)
             if known is None:
-                self._check_nothing_lies_there()
                 record = new_cluster(wish, SystemRandom())
                 ports = ports_from(FIRST_PORT if wish.first_port is None else wish.first_port, len(record.nodes))
             else:
-                self._check_nobody_runs(known)
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
             wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
-            record = with_ports(record, stack.enter_context(self.held_ports(record.host, ports)).ports)
+            held = self._ports_held(stack, record.host, ports, is_known=known is not None)
+            record = with_ports(record, held.ports)
             record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
+            if fresh:
+                mending.delete_data(self.directory)
             try:
                 begun = self._begin(record, record.nodes)
                 begun.wait_ready(timeout_seconds, on_ready)
@@ -227,22 +237,20 @@ class LocalCluster:
                 if wait_ended(process, LOOK_AGAIN_SECONDS):
                     raise LocalError(f"node {node_id} ended meanwhile")
 
-    def _check_nothing_lies_there(self) -> None:
-        """Nodes of a cluster that is not recorded: a new one would take their data for its own, or lose it."""
-        found = sorted(path.name for path in self.directory.glob("node-*") if path.is_dir())
-        if found:
-            raise LocalError(
-                f"{self.directory} holds data ({', '.join(found)}) and no cluster.json to say of what cluster; "
-                "move it away, or choose another directory with --dir"
-            )
+    def _check_way_is_clear(self, known: ClusterRecord | None, fresh: bool) -> None:
+        if fresh:
+            mending.check_may_be_deleted(self.directory)
+        elif known is None:
+            mending.check_nothing_lies_there(self.directory)
+        else:
+            mending.check_nobody_runs(self.directory, known)
+            mending.check_data(self.directory, known)
 
-    def _check_nobody_runs(self, known: ClusterRecord) -> None:
-        running = [node.node_id for node in known.nodes if _state(node) != "dead"]
-        if running:
-            rest = "" if len(running) == len(known.nodes) else "; `klamm node start` starts the others"
-            raise LocalError(
-                f"the cluster in {self.directory} runs already ({listed(running)}); `klamm down` stops it{rest}"
-            )
+    def _ports_held(self, stack: ExitStack, host: str, ports: Sequence[int], is_known: bool) -> HeldPorts:
+        try:
+            return stack.enter_context(self.held_ports(host, ports))
+        except PortsTaken as problem:
+            raise mending.explained(problem, host, is_known) from None
 
 
 class Begun(NamedTuple):

@@ -58,7 +58,8 @@ class HeldPorts:
                     raise LocalError(f"cannot listen on {host}:{port}: {error.strerror}") from error
                 taken.append(port)
         if taken:
-            raise PortsTaken(host, taken)
+            listed = ", ".join(f"{host}:{port}" for port in taken)
+            raise PortsTaken(taken, f"somebody else listens on {listed}; choose other ports with --port")
 
 
 def ports_from(first: int, count: int) -> list[int]:

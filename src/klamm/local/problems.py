@@ -16,9 +16,8 @@ class NoCluster(LocalError):  # noqa: N818
 
 
 class PortsTaken(LocalError):  # noqa: N818
-    def __init__(self, host: str, ports: Sequence[int]) -> None:
-        listed = ", ".join(f"{host}:{port}" for port in ports)
-        super().__init__(f"somebody else listens on {listed}; choose other ports with --port")
+    def __init__(self, ports: Sequence[int], text: str) -> None:
+        super().__init__(text)
         self.ports = list(ports)
 
 

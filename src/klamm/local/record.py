@@ -6,6 +6,7 @@ The file is replaced as a whole and changed under a lock, so that two commands a
 import fcntl
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -93,10 +94,19 @@ def read_record(directory: Path) -> ClusterRecord | None:
         return None
     except OSError as error:
         raise LocalError(f"{path} cannot be read: {error.strerror}") from error
+    mend = f"`klamm up --fresh --dir {shlex.quote(str(directory))}` deletes that cluster and starts empty"
     try:
-        return _record_of(json.loads(text))
+        document = json.loads(text)
+        if document["format"] != FORMAT:
+            raise LocalError(
+                f"{path} is of format {document['format']}, and this version of Klamm knows {FORMAT}. Use the version "
+                f"that wrote it; or {mend}"
+            )
+        return _record_of(document)
     except (ValueError, TypeError, KeyError) as error:
-        raise LocalError(f"{path} is damaged ({error!r}); the nodes' data beside it is not touched") from error
+        raise LocalError(
+            f"{path} is damaged ({error!r}); the nodes' data beside it is not touched. Put the file back; or {mend}"
+        ) from error
 
 
 def write_record(directory: Path, record: ClusterRecord) -> None:
@@ -146,8 +156,6 @@ def _document(record: ClusterRecord) -> dict[str, Any]:
 
 
 def _record_of(document: Any) -> ClusterRecord:
-    if document["format"] != FORMAT:
-        raise ValueError(f"format {document['format']}, and this version knows {FORMAT}")
     nodes = tuple(
         NodeRecord(
             node_id=int(node["id"]),

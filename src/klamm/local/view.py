@@ -29,6 +29,8 @@ class PartitionSeen:
     leader: int
     replicas: tuple[int, ...]
     in_sync: tuple[int, ...]
+    is_internal: bool = False
+    """Of a topic that the brokers keep for themselves."""
 
     @property
     def is_offline(self) -> bool:
@@ -46,6 +48,8 @@ class ClusterSeen:
     """The node whose quorum replica leads; None while nobody does, or nobody says."""
     brokers: tuple[BrokerSeen, ...]
     partitions: tuple[PartitionSeen, ...]
+    quorum_epoch: int | None = None
+    """Under which the controller leads."""
 
 
 class UnknownTopic(Exception):  # noqa: N818
@@ -60,7 +64,7 @@ def cluster_seen(
     for address in addresses:
         try:
             with Conversation(address, timeout_seconds) as broker:
-                return _seen_by(broker, topics)
+                return seen_by(broker, topics)
         except NoAnswer as problem:
             problems.append(str(problem))
     raise NoAnswer("; ".join(problems) or "there is no broker to ask")
@@ -72,7 +76,8 @@ def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
         return {each.node_id for each in broker.ask(METADATA, 12, MetadataRequest(topics=[])).brokers}
 
 
-def _seen_by(broker: Conversation, topics: Sequence[str] | None) -> ClusterSeen:
+def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
+    """What this broker says, of all topics or of these."""
     described = broker.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest(include_fenced_brokers=True))
     if described.error_code:
         raise NoAnswer(f"DescribeCluster: {ErrorCode(described.error_code).name}")
@@ -81,7 +86,8 @@ def _seen_by(broker: Conversation, topics: Sequence[str] | None) -> ClusterSeen:
         for each in sorted(described.brokers, key=lambda each: each.broker_id)
     )
     partitions = tuple(_partitions_seen(broker, topics))
-    return ClusterSeen(described.cluster_id, _controller_seen(broker), brokers, partitions)
+    controller, epoch = _controller_seen(broker)
+    return ClusterSeen(described.cluster_id, controller, brokers, partitions, epoch)
 
 
 def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list[PartitionSeen]:
@@ -93,18 +99,22 @@ def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list
             raise UnknownTopic(topic.name)
         for each in sorted(topic.partitions, key=lambda each: each.partition_index):
             replicas, in_sync = tuple(each.replica_nodes), tuple(each.isr_nodes)
-            found.append(PartitionSeen(topic.name, each.partition_index, each.leader_id, replicas, in_sync))
+            found.append(
+                PartitionSeen(
+                    topic.name, each.partition_index, each.leader_id, replicas, in_sync, bool(topic.is_internal)
+                )
+            )
     return found
 
 
-def _controller_seen(broker: Conversation) -> int | None:
-    """Last, because whoever does not know this request closes the connection."""
+def _controller_seen(broker: Conversation) -> tuple[int, int] | tuple[None, None]:
+    """Who leads the quorum, and its epoch. Last, because whoever does not know this request closes the connection."""
     request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
     try:
         answer = broker.ask(DESCRIBE_QUORUM, 2, request)
     except NoAnswer:
-        return None
+        return None, None
     if answer.error_code or answer.topics[0].partitions[0].error_code:
-        return None
-    leader: int = answer.topics[0].partitions[0].leader_id
-    return leader if leader >= 0 else None
+        return None, None
+    quorum = answer.topics[0].partitions[0]
+    return (quorum.leader_id, quorum.leader_epoch) if quorum.leader_id >= 0 else (None, None)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline.java import java_home
+from klamm.pipeline.spark_home import spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,6 +42,9 @@ def new_session(
     """`settings` win over ours. One at a time in a process, as ever with Spark. `java_process` is how the process that
     Java runs in is started, as in `subprocess.Popen`; Java stays for later sessions."""
     os.environ["JAVA_HOME"] = str(java_home(Path(tempfile.gettempdir()) / f"klamm-java-{os.getuid()}"))
+    home = spark_home() if LOCAL_THREADS.fullmatch(master) else None
+    if home is not None:
+        os.environ["SPARK_HOME"] = str(home)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 

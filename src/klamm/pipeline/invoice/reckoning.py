@@ -22,22 +22,22 @@ MOST_TRIED = 16
 def reckoning(ledger: Ledger, tables: Path) -> list[str]:
     """The differences, one a line."""
     return [
-        *_invoices(ledger, _read(tables / "invoices", ["invoice_number", "total", "lines"])),
-        *_line_items(ledger, _read(tables / "line_items", ["invoice_number", "line_number", "amount"])),
-        *_quarantine(ledger, _read(tables / "invoice_quarantine", ["topic", "partition", "offset", "value"])),
-        *_store_revenue(ledger, _read(tables / "store_revenue", ["store_id", "window_start", "revenue", "invoices"])),
-        *_loyalty(ledger, _read(tables / "loyalty", ["customer_id", "points", "invoices"])),
+        *_invoices(ledger, rows_of(tables / "invoices", ["invoice_number", "total", "lines"])),
+        *_line_items(ledger, rows_of(tables / "line_items", ["invoice_number", "line_number", "amount"])),
+        *_quarantine(ledger, rows_of(tables / "invoice_quarantine", ["topic", "partition", "offset", "value"])),
+        *_store_revenue(ledger, rows_of(tables / "store_revenue", ["store_id", "window_start", "revenue", "invoices"])),
+        *_loyalty(ledger, rows_of(tables / "loyalty", ["customer_id", "points", "invoices"])),
     ]
 
 
 def late_and_counted(ledger: Ledger, tables: Path) -> tuple[int, int]:
     """How many invoices were late, and how many of those their windows counted nevertheless: for reports."""
     late = sum(len(window.late_cents) for window in ledger.windows.values())
-    counted = sum(_read(tables / "store_revenue", ["invoices"])["invoices"])
+    counted = sum(rows_of(tables / "store_revenue", ["invoices"])["invoices"])
     return late, counted - (ledger.invoices - late)
 
 
-def _read(path: Path, columns: list[str]) -> dict[str, list[Any]]:
+def rows_of(path: Path, columns: list[str]) -> dict[str, list[Any]]:
     """No table, no rows. Money comes as cents."""
     import pyarrow as pa
     import pyarrow.compute as pc

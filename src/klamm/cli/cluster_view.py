@@ -1,0 +1,199 @@
+"""A cluster on this machine as a person watches it: brokers by rack, what flows, what happened, and how to break it.
+
+A function from what was seen to something that can be printed; `watching.py` looks and shows.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.cli.saying import counted
+from klamm.local.happenings import roughly
+from klamm.local.look import Look, named
+from klamm.local.rates import Rates, total
+from klamm.local.record import NodeRecord
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+FRAME_LINES = 13
+"""All but the nodes and what happened."""
+FEWEST_HAPPENINGS = 3
+WIDE = 110
+"""Columns of a terminal on which everything has room. On fewer, bytes a second are left out."""
+FOLDED_LINES = 4
+"""So many more a narrow one needs for what is there to be copied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    at: str
+    """The time of day."""
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All there is to show."""
+
+    directory: Path
+    bootstrap_servers: str
+    look: Look
+    rates: Mapping[int, Rates] = field(default_factory=dict)
+    happened: Sequence[Happened] = ()
+    """The latest last."""
+    ending: str = "Ctrl-C stops the cluster; its data stays"
+
+
+def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
+    """On a terminal of this size."""
+    is_wide = columns >= WIDE
+    room = lines - FRAME_LINES - len(scene.look.nodes) - (0 if is_wide else FOLDED_LINES)
+    happened = _happened(scene, max(FEWEST_HAPPENINGS, room))
+    return Group(_head(scene), Text(), _nodes(scene, is_wide), Text(), happened, Text(), _footer(scene))
+
+
+def _head(scene: Scene) -> RenderableType:
+    look = scene.look
+    topics = {each.topic for each in look.own}
+    internal = [each for each in look.partitions.values() if each.is_internal]
+    facts = [counted(len(topics), "topic"), counted(len(look.own), "partition")]
+    if internal:
+        facts.append(f"{len(internal)} internal")
+    lines = [
+        Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
+        Text.assemble(("cluster            ", "dim"), f"{', '.join(facts)}   ", _trouble(look)),
+    ]
+    if not look.is_answered:
+        lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
+    # What is there to be copied must not be cut, however narrow the terminal.
+    lines[0].overflow = "fold"
+    return Group(*lines)
+
+
+def _trouble(look: Look) -> Text:
+    offline = sum(each.is_offline for each in look.partitions.values())
+    behind = sum(each.is_under_replicated for each in look.partitions.values())
+    if offline:
+        return Text(f"{counted(offline, 'partition')} without a leader", style="bold red")
+    if behind:
+        return Text(f"{counted(behind, 'partition')} not in sync everywhere", style="yellow")
+    return Text("everything in sync" if look.partitions else "nothing in it yet", style="green")
+
+
+def _nodes(scene: Scene, is_wide: bool) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if is_wide else 1, 0, 0))
+    for heading in ("rack", "broker", "role"):
+        grid.add_column(heading, no_wrap=True)
+    flow = ("in rec/s", "in B/s", "out rec/s", "out B/s") if is_wide else ("in rec/s", "out rec/s")
+    for heading in ("leads", "in sync", "lagging", *flow, "log"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    rack: str | None = ""
+    for node in sorted(scene.look.nodes, key=lambda node: (node.rack is None, node.rack or "", node.node_id)):
+        shown_rack = "" if node.rack == rack else node.rack or "-"
+        rack = node.rack
+        grid.add_row(shown_rack, *_node(scene, node, is_wide))
+    if len(scene.look.nodes) > 1:
+        grid.add_row("", "all", "", "", "", "", *_flow(total(dict(scene.rates)), is_wide), "", style="dim")
+    return grid
+
+
+def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]:
+    look, state = scene.look, scene.look.states.get(node.node_id, "dead")
+    name = Text(str(node.node_id), style="bold" if state == "running" else "red")
+    if not node.is_broker:
+        return [name, _role(look, node)]
+    held = [each for each in look.own if node.node_id in each.replicas]
+    leads = sum(each.leader == node.node_id for each in held)
+    in_sync = sum(node.node_id in each.in_sync for each in held)
+    size = sum(look.sizes.get(node.node_id, {}).values())
+    return [
+        name,
+        _role(look, node),
+        str(leads),
+        f"{in_sync} of {len(held)}" if held else "-",
+        _lagging(look, node.node_id),
+        *_flow(scene.rates.get(node.node_id, Rates()), is_wide),
+        sized(size),
+    ]
+
+
+def _role(look: Look, node: NodeRecord) -> Text:
+    if look.is_gone(node.node_id):
+        return Text("gone", style="bold red")
+    if look.states.get(node.node_id) == "paused":
+        return Text("stands still", style="bold yellow")
+    if node.is_broker and look.is_answered and node.node_id not in look.live:
+        return Text("starting", style="yellow")
+    if look.controller == node.node_id:
+        return Text("controller", style="cyan")
+    if node.is_voter:
+        return Text("voter" if node.is_broker else "witness")
+    return Text("-", style="dim")
+
+
+def _lagging(look: Look, broker_id: int) -> Text:
+    """How many replicas, and how many records they lack together."""
+    lagging = [each for each in look.out_of_sync(broker_id) if not each.is_internal]
+    if not lagging:
+        return Text("-", style="dim")
+    behind = sum(look.behind(broker_id, named(each)) for each in lagging)
+    return Text(f"{len(lagging)} (-{roughly(behind)})" if behind else str(len(lagging)), "yellow")
+
+
+def _flow(rates: Rates, is_wide: bool) -> list[str]:
+    records = [f"{each:,.0f}" if each >= 0.5 else "-" for each in (rates.records_in, rates.records_out)]
+    if not is_wide:
+        return records
+    sizes = [sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out)]
+    return [records[0], sizes[0], records[1], sizes[1]]
+
+
+def _happened(scene: Scene, most: int) -> RenderableType:
+    if not scene.happened:
+        return Text("nothing has happened yet", style="dim")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for each in scene.happened[-most:]:
+        grid.add_row(each.at, Text(each.what))
+    return grid
+
+
+def _footer(scene: Scene) -> RenderableType:
+    at = directory_option(scene.directory)
+    brokers = [node.node_id for node in scene.look.nodes if node.is_broker]
+    victim = next((each for each in brokers if scene.look.is_gone(each)), brokers[min(1, len(brokers) - 1)])
+    is_gone = scene.look.is_gone(victim)
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    replicas = min(3, len(brokers))
+    grid.add_row("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}")
+    if is_gone:
+        grid.add_row("mend it", f"klamm node start {victim}{at}")
+    else:
+        grid.add_row("break it", f"klamm node kill {victim}{at}")
+        grid.add_row("or so", f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}")
+    grid.add_row("end it", scene.ending)
+    return grid
+
+
+def directory_option(directory: Path) -> str:
+    """` --dir DIR`, where commands need to be told."""
+    if directory == Path(DEFAULT_DIRECTORY).absolute():
+        return ""
+    return f" --dir {shlex.quote(str(directory))}"
+
+
+def sized(size: float) -> str:
+    """`970 B`, `1.4 MB`."""
+    for unit in UNITS:
+        if size < 1_000 or unit == UNITS[-1]:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1_000
+    raise AssertionError("the last unit takes everything")

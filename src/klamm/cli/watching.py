@@ -1,0 +1,88 @@
+"""A running cluster, watched until nobody runs any more: live on a terminal, elsewhere a line for what happens."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.live import Live
+
+from klamm.cli.cluster_view import Happened, Scene, live
+from klamm.cli.saying import say
+from klamm.local.cluster import LocalCluster
+from klamm.local.happenings import happenings
+from klamm.local.look import Look
+from klamm.local.looking import Looker
+from klamm.local.rates import Recently
+
+MOST_REMEMBERED = 100
+
+
+def watch(cluster: LocalCluster, ending: str, *, plain: bool, all_ran: bool = False) -> None:
+    """Until no node runs, because somebody took the cluster down. If all ran a moment ago, those that do not any more
+    are told of."""
+    nodes = cluster.record().nodes
+    with Looker(cluster) as looker, _shown(cluster, ending, plain) as shown:
+        if all_ran:
+            shown.last = Look(0.0, nodes, {node.node_id: "running" for node in nodes})
+        while True:
+            look = looker.look()
+            shown.note(look)
+            if all(look.is_gone(node.node_id) for node in look.nodes):
+                return
+            cluster.wait_change(looker.pause_seconds)
+
+
+class _Lines:
+    """What happens, a line each."""
+
+    def __init__(self) -> None:
+        self.last: Look | None = None
+
+    def note(self, look: Look) -> None:
+        for what in happenings(self.last, look) if self.last is not None else ():
+            say(f"{_time_of_day()} {what}")
+        self.last = look
+
+
+class _Screen:
+    """All of it, drawn anew with every look."""
+
+    def __init__(self, cluster: LocalCluster, ending: str, drawn: Live) -> None:
+        self._cluster, self._ending, self._drawn = cluster, ending, drawn
+        self._recently = Recently()
+        self._happened: list[Happened] = []
+        self.last: Look | None = None
+
+    def note(self, look: Look) -> None:
+        self._recently.note(look)
+        if self.last is not None:
+            now = _time_of_day()
+            self._happened += [Happened(now, what) for what in happenings(self.last, look)]
+            del self._happened[:-MOST_REMEMBERED]
+        self.last = look
+        record = self._cluster.record()
+        scene = Scene(
+            self._cluster.directory,
+            record.bootstrap_servers,
+            look,
+            self._recently.rates(),
+            tuple(self._happened),
+            self._ending,
+        )
+        columns, lines = self._drawn.console.size
+        self._drawn.update(live(scene, lines, columns), refresh=True)
+
+
+@contextmanager
+def _shown(cluster: LocalCluster, ending: str, plain: bool) -> Iterator[_Lines | _Screen]:
+    console = Console(stderr=True, highlight=False)
+    if plain or not console.is_terminal or console.is_dumb_terminal:
+        yield _Lines()
+        return
+    with Live(console=console, auto_refresh=False) as drawn:
+        yield _Screen(cluster, ending, drawn)
+
+
+def _time_of_day() -> str:
+    return time.strftime("%H:%M:%S")

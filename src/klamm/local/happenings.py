@@ -1,0 +1,135 @@
+"""What happened between two looks at a cluster, in sentences: who came and went, who leads, who fell behind.
+
+What happens to many partitions at once is one sentence. Partitions of the brokers' own topics are counted, not named.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from klamm.local.look import Look, named
+from klamm.local.record import NodeRecord
+from klamm.local.view import PartitionSeen
+
+MOST_NAMED = 4
+STATES = {("running", "paused"): "stands still", ("paused", "running"): "goes on"}
+
+
+def happenings(before: Look, after: Look) -> list[str]:
+    return [
+        *_nodes(before, after),
+        *_quorum(before, after),
+        *_topics(before, after),
+        *_leaders(before, after),
+        *_left(before, after),
+        *_returned(before, after),
+    ]
+
+
+def called(node: NodeRecord) -> str:
+    """`broker 1`; the witness is a node and no broker."""
+    return f"broker {node.node_id}" if node.is_broker else f"witness {node.node_id}"
+
+
+def roughly(records: int) -> str:
+    """`870`, `12,400`: where sizes of logs are compared, more digits would be pretence."""
+    unit = 10 ** max(0, len(str(records)) - 3)
+    return f"{round(records / unit) * unit:,}"
+
+
+def _nodes(before: Look, after: Look) -> Iterable[str]:
+    for node in after.nodes:
+        was, now = before.states.get(node.node_id), after.states[node.node_id]
+        if was is None or was == now:
+            continue
+        if now == "dead":
+            yield f"{called(node)} is gone"
+        elif was == "dead":
+            yield f"{called(node)} runs again"
+        else:
+            yield f"{called(node)} {STATES[was, now]}"
+
+
+def _quorum(before: Look, after: Look) -> Iterable[str]:
+    if after.controller is None or (before.controller, before.quorum_epoch) == (after.controller, after.quorum_epoch):
+        return
+    name = next((called(node) for node in after.nodes if node.node_id == after.controller), f"node {after.controller}")
+    if before.controller is not None:
+        yield f"{name} leads the quorum now (epoch {after.quorum_epoch})"
+
+
+def _topics(before: Look, after: Look) -> Iterable[str]:
+    if not before.is_answered:
+        return
+    was, now = ({each.topic for each in look.own} for look in (before, after))
+    for topic in sorted(now - was):
+        partitions = [each for each in after.own if each.topic == topic]
+        yield f"topic {topic} is new: {_counted(len(partitions), 'partition')}, {_replicas(partitions)}"
+    for topic in sorted(was - now):
+        yield f"topic {topic} is deleted"
+
+
+def _leaders(before: Look, after: Look) -> Iterable[str]:
+    moved: dict[tuple[int, int], list[PartitionSeen]] = {}
+    for place, each in after.partitions.items():
+        was = before.partitions.get(place)
+        if was is not None and was.leader != each.leader:
+            moved.setdefault((was.leader, each.leader), []).append(each)
+    for (was_leader, leader), partitions in sorted(moved.items()):
+        if leader < 0:
+            yield f"{listed(partitions)} {_has(partitions)} no leader"
+        else:
+            instead = f", not broker {was_leader}" if was_leader >= 0 else ""
+            yield f"broker {leader} leads {listed(partitions)} now{instead}"
+
+
+def _left(before: Look, after: Look) -> Iterable[str]:
+    for broker_id, partitions in sorted(_changed(after, before).items()):
+        worst = max(after.behind(broker_id, named(each)) for each in partitions)
+        at_most = "up to " if len(partitions) > 1 else ""
+        how_far = f": {at_most}{roughly(worst)} {'record' if worst == 1 else 'records'} behind" if worst else ""
+        yield f"broker {broker_id} left the ISR of {listed(partitions)}{how_far}"
+
+
+def _returned(before: Look, after: Look) -> Iterable[str]:
+    for broker_id, partitions in sorted(_changed(before, after).items()):
+        if after.out_of_sync(broker_id):
+            yield f"broker {broker_id} is in sync again in {listed(partitions)}"
+        else:
+            yield f"broker {broker_id} is back in sync everywhere"
+
+
+def _changed(less: Look, more: Look) -> dict[int, list[PartitionSeen]]:
+    """By broker: the partitions in whose ISR it is in the one look, and was not, or is not, in the other."""
+    found: dict[int, list[PartitionSeen]] = {}
+    for place, each in less.partitions.items():
+        other = more.partitions.get(place)
+        for replica in () if other is None else set(other.in_sync) - set(each.in_sync):
+            if replica in each.replicas:
+                found.setdefault(replica, []).append(each)
+    return found
+
+
+def listed(partitions: Sequence[PartitionSeen]) -> str:
+    """`invoice-0, invoice-6 and 50 internal ones`."""
+    own = [str(named(each)) for each in partitions if not each.is_internal]
+    more = len(own) - MOST_NAMED
+    parts = own if more <= 1 else [*own[:MOST_NAMED], f"{more} more"]
+    internal = len(partitions) - len(own)
+    if internal:
+        parts = [*parts, f"{internal} internal {'one' if internal == 1 else 'ones'}" if own else _internal(internal)]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _internal(count: int) -> str:
+    return f"{count} internal {'partition' if count == 1 else 'partitions'}"
+
+
+def _has(partitions: Sequence[PartitionSeen]) -> str:
+    return "has" if len(partitions) == 1 else "have"
+
+
+def _replicas(partitions: Sequence[PartitionSeen]) -> str:
+    return _counted(max(len(each.replicas) for each in partitions), "replica")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

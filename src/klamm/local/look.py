@@ -1,0 +1,72 @@
+"""One look at a cluster on this machine, as a value: what every node did and said within a moment.
+
+What nobody said just now is what was said last: a broker that stands still keeps the log it had, and how far behind it
+is grows with what its leader writes meanwhile.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from klamm.ids import Offset, TopicPartition
+from klamm.local.processes import State
+from klamm.local.record import NodeRecord
+from klamm.local.view import PartitionSeen
+
+Sizes = Mapping[TopicPartition, int]
+"""Bytes of each log that a broker holds."""
+Offsets = Mapping[TopicPartition, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    at_seconds: float
+    nodes: tuple[NodeRecord, ...]
+    states: Mapping[int, State]
+    """Of the nodes' processes."""
+    is_answered: bool = False
+    """Whether some broker answered; if not, the rest is what was known before."""
+    controller: int | None = None
+    quorum_epoch: int | None = None
+    live: frozenset[int] = frozenset()
+    """The brokers that take part, as the cluster sees it."""
+    partitions: Mapping[TopicPartition, PartitionSeen] = field(default_factory=dict)
+    sizes: Mapping[int, Sizes] = field(default_factory=dict)
+    """By broker."""
+    reached: Mapping[int, Offsets] = field(default_factory=dict)
+    """By broker: the end of its copy of each partition, as closely as its size tells."""
+    ends: Offsets = field(default_factory=dict)
+    """Up to where each partition is committed, as its leader says."""
+    committed: Mapping[str, Offsets] = field(default_factory=dict)
+    """By consumer group."""
+
+    @property
+    def own(self) -> list[PartitionSeen]:
+        """The partitions of people's topics, not those that the brokers keep for themselves."""
+        return [each for each in self.partitions.values() if not each.is_internal]
+
+    def behind(self, broker_id: int, partition: TopicPartition) -> int:
+        """How many records a replica lacks."""
+        end = self.ends.get(partition, 0)
+        return max(0, end - self.reached.get(broker_id, {}).get(partition, end))
+
+    def is_gone(self, node_id: int) -> bool:
+        """Its process has ended."""
+        return self.states.get(node_id, "dead") == "dead"
+
+    def out_of_sync(self, broker_id: int) -> list[PartitionSeen]:
+        """The partitions in which this broker is a replica, and not in sync."""
+        return [
+            each for each in self.partitions.values() if broker_id in each.replicas and broker_id not in each.in_sync
+        ]
+
+
+def named(partition: PartitionSeen) -> TopicPartition:
+    return TopicPartition(partition.topic, partition.partition)
+
+
+def reached(size: int, leaders_size: int, end: Offset) -> Offset:
+    """Up to where a copy of this size goes. Copies are the same byte for byte, so a size is a place in the log; between
+    two known places records are taken to be of one size."""
+    if size >= leaders_size or leaders_size <= 0:
+        return end
+    return end * size // leaders_size

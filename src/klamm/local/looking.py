@@ -1,0 +1,247 @@
+"""Looking at a cluster again and again, without being felt: one kept connection a broker, some requests a look.
+
+One broker tells of the cluster (Metadata, DescribeCluster, DescribeQuorum), every broker of its own logs and groups
+(DescribeLogDirs, ListGroups, OffsetFetch), leaders of where their partitions end (ListOffsets), and only of those whose
+logs have changed since. Who looks waits in proportion to what a look costs: a cluster of many partitions is looked at
+less often.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from klamm.errors import ErrorCode
+from klamm.ids import Offset, TopicPartition
+from klamm.local.asking import Address, Conversation, NoAnswer
+from klamm.local.cluster import LocalCluster
+from klamm.local.look import Look, Offsets, Sizes, named, reached
+from klamm.local.processes import State
+from klamm.local.record import NodeRecord
+from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, seen_by
+from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from klamm.wire.messages.list_groups import ListGroupsRequest
+from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from klamm.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+LIST_OFFSETS, OFFSET_FETCH, LIST_GROUPS, DESCRIBE_LOG_DIRS = 2, 9, 16, 35
+LATEST = -1
+ANSWER_SECONDS = 1.0
+AGAIN_SECONDS = 2.0
+"""Before a broker that did not answer is asked again: it stands still, and we would with it."""
+LOOK_SECONDS = 0.5
+SHARE = 20
+"""We rest so many times as long as our own work took, which is about what it took the brokers together."""
+
+T = TypeVar("T")
+
+
+class Looker:
+    """`with Looker(cluster) as looker: look = looker.look()`"""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+        self._lines: dict[int, _Line] = {}
+        self._settled: dict[TopicPartition, int] = {}
+        """The size of a leader's log when its end was asked for and had not moved."""
+        self._last: Look | None = None
+        self._spent_seconds = 0.0
+
+    def __enter__(self) -> "Looker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for line in self._lines.values():
+            line.close()
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long to wait before the next look."""
+        return max(LOOK_SECONDS, SHARE * self._spent_seconds)
+
+    def look(self) -> Look:
+        began = time.process_time()
+        record, states = self._cluster.record(), self._cluster.states()
+        known = {node.node_id: state for node, state in states}
+        running = [node for node, state in states if node.is_broker and state == "running"]
+        for node in running:
+            line = self._lines.get(node.node_id)
+            if line is None or line.node.process != node.process:
+                # Also when it is another process than before: nobody waits for one that has just come back.
+                if line is not None:
+                    line.close()
+                self._lines[node.node_id] = _Line(node, Address(record.host, node.port))
+        seen = self._asked_anyone(running)
+        before = self._last or Look(0.0, record.nodes, known)
+        self._last = self._made(record.nodes, known, seen, before, [node.node_id for node in running])
+        self._spent_seconds = time.process_time() - began
+        return self._last
+
+    def _asked_anyone(self, running: Iterable[NodeRecord]) -> ClusterSeen | None:
+        """Whoever answered best last time is asked first."""
+        for node in sorted(running, key=lambda node: self._lines[node.node_id].not_before_seconds):
+            try:
+                return seen_by(self._lines[node.node_id].opened())
+            except (NoAnswer, UnknownTopic):
+                self._lines[node.node_id].spoilt()
+        return None
+
+    def _made(
+        self,
+        nodes: tuple[NodeRecord, ...],
+        states: Mapping[int, State],
+        seen: ClusterSeen | None,
+        before: Look,
+        running: list[int],
+    ) -> Look:
+        now = time.monotonic()
+        if seen is None:
+            return replace(before, at_seconds=now, nodes=nodes, states=states, is_answered=False)
+        partitions = {named(each): each for each in seen.partitions}
+        sizes: dict[int, Sizes] = dict(before.sizes)
+        committed, nothing = dict(before.committed), dict[str, Offsets]()
+        for broker_id in running:
+            sizes[broker_id] = self._lines[broker_id].asked(_sizes, otherwise=before.sizes.get(broker_id, {}))
+            committed |= self._lines[broker_id].asked(_committed, otherwise=nothing)
+        known = {place: before.ends[place] for place in partitions if place in before.ends}
+        ends = known | self._moved(seen.partitions, sizes, before)
+        return Look(
+            at_seconds=now,
+            nodes=nodes,
+            states=states,
+            is_answered=True,
+            controller=before.controller if seen.controller is None else seen.controller,
+            quorum_epoch=before.quorum_epoch if seen.quorum_epoch is None else seen.quorum_epoch,
+            live=frozenset(each.broker_id for each in seen.brokers if not each.is_fenced),
+            partitions=partitions,
+            sizes=sizes,
+            reached=_reached(partitions, sizes, ends, before, set(running)),
+            ends=ends,
+            committed=committed,
+        )
+
+    def _moved(
+        self, partitions: Iterable[PartitionSeen], sizes: Mapping[int, Sizes], before: Look
+    ) -> dict[TopicPartition, Offset]:
+        """The ends of those partitions whose logs have changed since they were asked for."""
+        wanted: dict[int, list[TopicPartition]] = {}
+        for each in partitions:
+            place = named(each)
+            size = sizes.get(each.leader, {}).get(place)
+            if each.leader in self._lines and (each.is_under_replicated or self._settled.get(place) != size):
+                wanted.setdefault(each.leader, []).append(place)
+        found: dict[TopicPartition, Offset] = {}
+        for leader, places in wanted.items():
+            said = self._lines[leader].asked(
+                partial(_ends, partitions=places), otherwise=dict[TopicPartition, Offset]()
+            )
+            for place, end in said.items():
+                found[place] = end
+                if before.ends.get(place) == end:
+                    self._settled[place] = sizes.get(leader, {}).get(place, 0)
+                else:
+                    self._settled.pop(place, None)
+        return found
+
+
+class _Line:
+    """A connection to one process of a broker, opened when it is needed and again when it broke."""
+
+    def __init__(self, node: NodeRecord, address: Address) -> None:
+        self.node = node
+        self.not_before_seconds = 0.0
+        self._address = address
+        self._conversation: Conversation | None = None
+
+    def opened(self) -> Conversation:
+        if time.monotonic() < self.not_before_seconds:
+            raise NoAnswer(f"{self._address} did not answer a moment ago")
+        if self._conversation is None:
+            self._conversation = Conversation(self._address, ANSWER_SECONDS)
+        self._conversation.be_patient_for(ANSWER_SECONDS)
+        return self._conversation
+
+    def asked(self, question: Callable[[Conversation], T], otherwise: T) -> T:
+        try:
+            return question(self.opened())
+        except NoAnswer:
+            self.spoilt()
+            return otherwise
+
+    def spoilt(self) -> None:
+        """An answer that is late would be taken for that to the next question."""
+        if time.monotonic() >= self.not_before_seconds:
+            self.not_before_seconds = time.monotonic() + AGAIN_SECONDS
+        self.close()
+
+    def close(self) -> None:
+        if self._conversation is not None:
+            self._conversation.__exit__()
+            self._conversation = None
+
+
+def _sizes(broker: Conversation) -> Sizes:
+    answer = broker.ask(DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
+    return {
+        TopicPartition(topic.name, each.partition_index): each.partition_size
+        for directory in answer.results
+        for topic in directory.topics
+        for each in topic.partitions
+    }
+
+
+def _ends(broker: Conversation, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for name, index in partitions:
+        topic = topics.setdefault(name, ListOffsetsTopic(name, []))
+        topic.partitions.append(ListOffsetsPartition(index, timestamp=LATEST))
+    answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=list(topics.values())))
+    return {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in answer.topics
+        for each in topic.partitions
+        if not each.error_code
+    }
+
+
+def _committed(broker: Conversation) -> dict[str, Offsets]:
+    """What the groups that this broker coordinates have read, as far as they say."""
+    listed = broker.ask(LIST_GROUPS, 4, ListGroupsRequest())
+    groups = (
+        [] if listed.error_code else [OffsetFetchRequestGroup(each.group_id, topics=None) for each in listed.groups]
+    )
+    if not groups:
+        return {}
+    answer = broker.ask(OFFSET_FETCH, 8, OffsetFetchRequest(groups=groups))
+    return {
+        group.group_id: {
+            TopicPartition(topic.name, each.partition_index): each.committed_offset
+            for topic in group.topics
+            for each in topic.partitions
+            if not each.error_code and each.committed_offset >= 0
+        }
+        for group in answer.groups
+        if group.error_code == ErrorCode.NONE
+    }
+
+
+def _reached(
+    partitions: Mapping[TopicPartition, PartitionSeen],
+    sizes: Mapping[int, Sizes],
+    ends: Offsets,
+    before: Look,
+    running: set[int],
+) -> Mapping[int, Offsets]:
+    """Of who runs, by the size of its logs; of who does not, as it was."""
+    found: dict[int, dict[TopicPartition, Offset]] = {}
+    for place, each in partitions.items():
+        leaders_size, end = sizes.get(each.leader, {}).get(place, 0), ends.get(place, 0)
+        for replica in each.replicas:
+            last = before.reached.get(replica, {}).get(place)
+            if replica in running and place in sizes.get(replica, {}):
+                size = sizes[replica][place]
+                found.setdefault(replica, {})[place] = reached(size, leaders_size, end)
+            elif last is not None:
+                found.setdefault(replica, {})[place] = last
+    return found

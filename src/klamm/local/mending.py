@@ -1,0 +1,139 @@
+"""What stands in the way of a cluster's start, found before anything is touched, and the command that mends it.
+
+A directory that holds something else; data of another version or cluster; nodes that run already, all or some; ports
+that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else.
+"""
+
+import fcntl
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from klamm.local.listeners import listener_on
+from klamm.local.problems import LocalError, PortsTaken
+from klamm.local.processes import state_of
+from klamm.local.record import ClusterRecord, remove_record
+from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
+
+DATA_VERSION = "1"
+ELSEWHERE = "`klamm up --dir OTHER` starts one elsewhere"
+
+
+def check_kind(directory: Path) -> None:
+    """It is no file, and not the data directory of a single broker, Klamm's or Kafka's."""
+    if directory.exists() and not directory.is_dir():
+        raise LocalError(f"{directory} is a file, not a directory for a cluster; {ELSEWHERE}")
+    if (directory / META_PROPERTIES).exists():
+        raise LocalError(
+            f"{directory} is the data directory of a single broker (it has a {META_PROPERTIES}), not of a cluster; "
+            f"`klamm broker --dir {_quoted(directory)}` runs that broker, {ELSEWHERE}"
+        )
+
+
+def check_nothing_lies_there(directory: Path) -> None:
+    """Nodes of a cluster that is not recorded: a new one would take their data for its own, or lose it."""
+    found = _node_directories(directory)
+    if found:
+        raise LocalError(
+            f"{directory} holds data ({', '.join(path.name for path in found)}) and no cluster.json to say of what "
+            f"cluster; `klamm up --fresh --dir {_quoted(directory)}` deletes it and starts empty, {ELSEWHERE}"
+        )
+
+
+def check_nobody_runs(directory: Path, known: ClusterRecord) -> None:
+    states = {node.node_id: "dead" if node.process is None else state_of(node.process) for node in known.nodes}
+    running = [node_id for node_id, state in states.items() if state != "dead"]
+    if not running:
+        return
+    at, dead = f"--dir {_quoted(directory)}", [node_id for node_id in states if node_id not in running]
+    if not dead:
+        raise LocalError(
+            f"the cluster in {directory} runs already, at {known.bootstrap_servers}; "
+            f"`klamm status --watch {at}` shows it, `klamm down {at}` stops it"
+        )
+    alive = f"{_nodes(running)} {'runs' if len(running) == 1 else 'run'}"
+    ended = f"{_nodes(dead)} {'is' if len(dead) == 1 else 'are'} dead"
+    raise LocalError(
+        f"the cluster in {directory} runs already, but not all of it: {alive}, {ended}; "
+        f"`klamm node start {' '.join(map(str, dead))} {at}` starts what is missing, `klamm down {at}` stops the rest"
+    )
+
+
+def check_data(directory: Path, known: ClusterRecord) -> None:
+    """What the nodes find is theirs. A directory that is not there is made again, empty."""
+    for node in known.nodes:
+        file = directory / f"node-{node.node_id}" / META_PROPERTIES
+        if not file.is_file():
+            continue
+        found = read_meta_properties(file.read_bytes()) or {}
+        expected = {"version": DATA_VERSION, "cluster.id": known.cluster_id, "node.id": str(node.node_id)}
+        wrong = [f"{name} {found.get(name, 'missing')}, not {value}" for name, value in expected.items()
+                 if found.get(name) != value]  # fmt: skip
+        if wrong:
+            raise LocalError(
+                f"{file.parent} is not the data of node {node.node_id} of this cluster: {'; '.join(wrong)}. Put the "
+                f"right one back; or `klamm up --fresh --dir {_quoted(directory)}` deletes all of it and starts empty"
+            )
+
+
+def check_may_be_deleted(directory: Path) -> None:
+    """All that a fresh start would delete are nodes' directories that no process uses."""
+    for path in _node_directories(directory):
+        known = {META_PROPERTIES, ".lock", "__cluster_metadata-0"}
+        inside = {each.name for each in path.iterdir()}
+        if inside and not inside & known:
+            raise LocalError(f"{path} does not look like the data of a node, and is not deleted; {ELSEWHERE}")
+        if _is_in_use(path):
+            raise LocalError(
+                f"{path} is in use: the cluster runs; `klamm down --dir {_quoted(directory)}` stops it first"
+            )
+
+
+def delete_data(directory: Path) -> None:
+    for path in _node_directories(directory):
+        shutil.rmtree(path)
+    for log in directory.glob("node-*.log"):
+        log.unlink()
+    remove_record(directory)
+
+
+def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
+    """Who has the ports, and what to do about it. A cluster that is known keeps its ports."""
+    holders = {port: listener_on(port) for port in problem.ports}
+    clusters = sorted({each.cluster_directory for each in holders.values() if each and each.cluster_directory})
+    named = ", ".join(
+        f"{host}:{port}{f' by {holder}' if holder and not clusters else ''}" for port, holder in holders.items()
+    )
+    if clusters:
+        others = ", ".join(map(str, clusters))
+        stop = " and ".join(f"`klamm down --dir {_quoted(each)}`" for each in clusters)
+        what = f"{named} {'is' if len(holders) == 1 else 'are'} taken by the cluster in {others}; {stop} stops it"
+    else:
+        what = f"{named} {'is' if len(holders) == 1 else 'are'} taken; end that process"
+    if is_known:
+        return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
+    return PortsTaken(problem.ports, f"{what}, or choose other ports: `klamm up --port 0` takes any that are free")
+
+
+def _node_directories(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.glob("node-*") if path.is_dir())
+
+
+def _is_in_use(path: Path) -> bool:
+    try:
+        with (path / ".lock").open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _quoted(directory: Path) -> str:
+    return shlex.quote(str(directory))
+
+
+def _nodes(node_ids: Sequence[int]) -> str:
+    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"

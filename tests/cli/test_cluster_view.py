@@ -1,0 +1,104 @@
+"""The live view of a cluster, as text."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from klamm.cli.cluster_view import Happened, Scene, directory_option, live, sized
+from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.local.look import Look
+from klamm.local.rates import Rates
+from tests.local.looks import grown, healthy, without
+
+SERVERS = "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
+HERE = Path(DEFAULT_DIRECTORY).absolute()
+
+
+def drawn(scene: Scene, lines: int = 40, width: int = 140) -> list[str]:
+    console = Console(width=width, height=lines, force_terminal=False, no_color=True)
+    with console.capture() as captured:
+        console.print(live(scene, lines, width))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def row(scene: Scene, broker: int) -> list[str]:
+    """The cells of one broker, without its rack."""
+    rows = [line.split() for line in drawn(scene)[4:12]]
+    (found,) = [cells for cells in rows if cells[:1] == [str(broker)] or cells[1:2] == [str(broker)]]
+    return found[found.index(str(broker)) :]
+
+
+def scene(look: Look) -> Scene:
+    return Scene(HERE, SERVERS, look)
+
+
+def test_a_healthy_cluster_by_rack_with_roles_and_sizes() -> None:
+    shown = drawn(scene(healthy()))
+    assert shown[0] == f"bootstrap servers  {SERVERS}"
+    assert shown[1].split() == ["cluster", "1", "topic,", "10", "partitions", "everything", "in", "sync"]
+    table = [line.split() for line in shown[3:12]]
+    assert [cells[0] for cells in table if cells[0] in ("R1", "R2", "-")] == ["R1", "R2", "-"]
+    assert table[1] == ["R1", "0", "controller", "2", "4", "of", "4", "-", "-", "-", "-", "-", "400.0", "kB"]
+    assert row(scene(healthy()), 3)[:2] == ["3", "voter"]
+    assert row(scene(healthy()), 6) == ["6", "witness"]
+
+
+def test_a_broker_that_is_gone_lags_and_how_to_mend_it() -> None:
+    look = grown(without(healthy(), 0), 310)
+    assert row(scene(look), 0)[:8] == ["0", "gone", "0", "0", "of", "4", "4", "(-1,240)"]
+    shown = "\n".join(drawn(scene(look)))
+    assert "4 partitions not in sync everywhere" in shown
+    assert "mend it  klamm node start 0\n" in shown and "klamm node kill" not in shown
+
+
+def test_how_to_break_it_and_where() -> None:
+    elsewhere = replace(scene(healthy()), directory=Path("/srv/my data"))
+    shown = "\n".join(drawn(elsewhere))
+    assert "break it  klamm node kill 1 --dir '/srv/my data'\n" in shown
+    assert directory_option(HERE) == ""
+
+
+def test_what_flows() -> None:
+    flowing = replace(scene(healthy()), rates={0: Rates(1_200, 340_000, 900, 255_000), 3: Rates(800, 160_000)})
+    assert row(flowing, 0)[7:15] == ["1,200", "340.0", "kB", "900", "255.0", "kB", "400.0", "kB"]
+    (everything,) = [line.split() for line in drawn(flowing) if line.split()[:1] == ["all"]]
+    assert everything == ["all", "2,000", "500.0", "kB", "900", "255.0", "kB"]
+
+
+def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
+    far = Path("/a/long/way/from/here/to/where/the/clusters/data/is/kept/on/this/machine")
+    narrow = replace(scene(grown(without(healthy(), 0), 31_000)), directory=far, rates={3: Rates(1_200, 9, 800, 9)})
+    shown = drawn(narrow, width=80)
+    assert all(len(line) <= 80 for line in shown) and not any("…" in line for line in shown)
+    assert "".join(shown).replace(" ", "").count(f"klammnodestart0--dir{far}") == 1
+    assert [line.split()[-4:] for line in shown if line.split()[:2] == ["R2", "3"]] == [["1,200", "800", "16.0", "MB"]]
+
+
+def test_a_pause_a_start_and_nobody_who_answers() -> None:
+    paused = replace(healthy(), states={**healthy().states, 1: "paused"})
+    assert row(scene(paused), 1)[1:3] == ["stands", "still"]
+    starting = replace(healthy(), live=healthy().live - {5})
+    assert row(scene(starting), 5)[1] == "starting"
+    assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
+
+
+def test_the_latest_happenings_that_there_is_room_for() -> None:
+    happened = tuple(Happened(f"12:00:{second:02}", f"event {second}") for second in range(30))
+    full = replace(scene(healthy()), happened=happened)
+    low, high = drawn(full, lines=24), drawn(full, lines=50)
+    assert len(low) <= 24 and len(high) <= 50
+    assert any("event 29" in line for line in low) and not any("event 20" in line for line in low)
+    assert any("event 1" in line for line in high)
+    assert any("nothing has happened yet" in line for line in drawn(scene(healthy())))
+
+
+def test_an_empty_cluster_and_one_broker() -> None:
+    alone = healthy().nodes[:1]
+    look = Look(1.0, alone, {0: "running"}, True, 0, 1, frozenset({0}))
+    shown = "\n".join(drawn(scene(look)))
+    assert "nothing in it yet" in shown and "--replication 1" in shown and "klamm node kill 0" in shown
+
+
+def test_sizes() -> None:
+    assert [sized(each) for each in (0, 999, 1_400_000, 3.2e15)] == ["0 B", "999 B", "1.4 MB", "3200.0 TB"]

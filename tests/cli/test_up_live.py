@@ -1,0 +1,119 @@
+"""`klamm up` on a terminal: the live view, and Ctrl-C; `klamm status --watch`, which leaves the cluster alone."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.local.cluster import LocalCluster
+from klamm.local.problems import LocalError
+from tests.cli.running import LONG_SECONDS, klamm
+from tests.harness.topics import create_topic
+from tests.local.clients import write
+
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+CTRL_C = b"\x03"
+COLUMNS, LINES = 150, 40
+
+
+class Terminal:
+    """A program on a terminal of its own: all it has written, and keys."""
+
+    def __init__(self, *words: str) -> None:
+        self.pid, self._descriptor = pty.fork()
+        if self.pid == 0:
+            os.environ |= {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
+            os.execv(sys.executable, [sys.executable, "-m", "klamm", *words])
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self._raw = b""
+        self.code: int | None = None
+
+    @property
+    def text(self) -> str:
+        return CONTROL.sub("", self._raw.decode(errors="replace"))
+
+    def forget(self) -> None:
+        """What was written so far."""
+        self._raw = b""
+
+    def wait_for(self, words: str) -> None:
+        deadline = time.monotonic() + LONG_SECONDS
+        while words not in self.text:
+            assert self._read() and time.monotonic() < deadline, f"{words!r} did not come:\n{self.text[-3000:]}"
+
+    def press(self, key: bytes) -> None:
+        os.write(self._descriptor, key)
+
+    def wait_end(self) -> int:
+        deadline = time.monotonic() + LONG_SECONDS
+        while self._read():
+            assert time.monotonic() < deadline, f"it does not end:\n{self.text[-3000:]}"
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.code
+
+    def _read(self) -> bool:
+        """Whatever comes within a moment; whether the program may still say something."""
+        if not select.select([self._descriptor], [], [], 0.1)[0]:
+            return True
+        try:
+            more = os.read(self._descriptor, 1 << 16)
+        except OSError:
+            return False  # Nobody has the terminal's other end any more.
+        self._raw += more
+        return bool(more)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "cluster"
+    yield directory
+    cluster = LocalCluster(directory)
+    with contextlib.suppress(LocalError):
+        cluster.kill(node.node_id for node in cluster.record().nodes)
+
+
+def test_a_cluster_is_watched_broken_mended_and_stopped(home: Path) -> None:
+    terminal = Terminal("up", "--port", "0", "--set", "default.replication.factor=3", "--dir", str(home))
+    terminal.wait_for("nothing in it yet")
+    servers = LocalCluster(home).record().bootstrap_servers
+    assert f"bootstrap servers  {servers}" in terminal.text
+    assert f"klamm node kill 1 --dir {home}" in terminal.text
+    create_topic(servers, "invoice", partitions=4)
+    terminal.wait_for("topic invoice is new: 4 partitions, 3 replicas")
+    terminal.wait_for("everything in sync")
+    write(servers, "invoice", *map(str, range(500)))
+    klamm("node", "kill", "1", "--dir", str(home))
+    terminal.wait_for("broker 1 is gone")
+    terminal.wait_for("broker 1 left the ISR of invoice-0")
+    terminal.wait_for(f"klamm node start 1 --dir {home}")
+    klamm("node", "start", "1", "--dir", str(home))
+    terminal.wait_for("broker 1 runs again")
+    terminal.wait_for("broker 1 is back in sync everywhere")
+    terminal.press(CTRL_C)
+    assert terminal.wait_end() == 0
+    assert "Traceback" not in terminal.text and "stopping" in terminal.text
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"] * 3
+    assert all("stopped cleanly" in LocalCluster(home).log_of(each).read_text() for each in range(3))
+
+
+def test_a_cluster_left_running_is_watched_and_left_running(home: Path) -> None:
+    assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0
+    terminal = Terminal("status", "--watch", "--dir", str(home))
+    terminal.wait_for("controller")
+    terminal.press(CTRL_C)
+    assert terminal.wait_end() == 0 and "Traceback" not in terminal.text
+    assert [state for _, state in LocalCluster(home).states()] == ["running"]
+    terminal = Terminal("status", "--watch", "--dir", str(home))
+    terminal.wait_for("controller")
+    klamm("down", "--dir", str(home))
+    assert terminal.wait_end() == 1 and "no node runs any more" in terminal.text

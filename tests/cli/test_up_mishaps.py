@@ -1,0 +1,169 @@
+"""What stands in the way of `klamm up`, said in words, and the command in the words mends it."""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from klamm.local.cluster import LocalCluster
+from klamm.local.problems import LocalError
+from klamm.local.record import FILE
+from tests.cli.running import Ended, klamm
+from tests.harness.topics import create_topic
+from tests.local.clients import read, write
+
+ONE = ("--brokers", "1", "--port", "0", "--detach")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "cluster"
+    yield directory
+    ended(directory)
+
+
+def ended(directory: Path) -> None:
+    cluster = LocalCluster(directory)
+    with contextlib.suppress(LocalError):
+        cluster.kill(node.node_id for node in cluster.record().nodes)
+
+
+def up(home: Path, *words: str) -> str:
+    """A cluster with a record in it; its bootstrap servers."""
+    started = klamm("up", "--json", *(words or ONE), "--dir", str(home))
+    assert started.code == 0, started.err
+    return str(started.json["bootstrap_servers"])
+
+
+def with_a_record(servers: str) -> None:
+    create_topic(servers, "kept")
+    write(servers, "kept", "one")
+
+
+def mended_by(refused: Ended, beginning: str) -> Ended:
+    """The command of those words that begins so, run as it stands there."""
+    assert refused.code == 1 and refused.out == "", refused
+    (command,) = [each for each in re.findall("`klamm ([^`]*)`", refused.err) if each.startswith(beginning)]
+    return klamm(*shlex.split(command))
+
+
+def states(home: Path) -> list[str]:
+    return [state for _, state in LocalCluster(home).states()]
+
+
+def test_a_stranger_has_the_port(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = klamm("up", "--brokers", "1", "--port", str(port), "--detach", "--dir", str(home))
+    assert refused.code == 1 and "`klamm up --port 0`" in refused.err
+    assert f"127.0.0.1:{port} by process {os.getpid()} (" in refused.err
+    assert not (home / FILE).exists()
+
+
+def test_another_cluster_has_the_ports(home: Path, tmp_path: Path) -> None:
+    servers = up(home)
+    port = servers.rpartition(":")[2]
+    other = tmp_path / "other"
+    refused = klamm("up", "--brokers", "1", "--port", port, "--detach", "--dir", str(other))
+    assert f"taken by the cluster in {home}" in refused.err
+    assert mended_by(refused, "down").code == 0 and states(home) == ["dead"]
+    assert klamm("up", "--brokers", "1", "--port", port, "--detach", "--dir", str(other)).code == 0
+    again = klamm("up", "--detach", "--dir", str(home))
+    assert again.code == 1 and str(other) in again.err and "choose other ports" not in again.err
+    ended(other)
+
+
+def test_part_of_it_runs(home: Path) -> None:
+    """Somebody killed two of three nodes, or they died. What runs is not started twice."""
+    up(home, "--port", "0", "--detach")
+    klamm("node", "kill", "1", "2", "--dir", str(home))
+    refused = klamm("up", "--detach", "--dir", str(home))
+    assert "node 0 runs, nodes 1, 2 are dead" in refused.err
+    assert mended_by(refused, "node start").out == "nodes 1, 2 started\n"
+    assert states(home) == ["running"] * 3
+    whole = klamm("up", "--detach", "--dir", str(home))
+    assert "runs already" in whole.err and "klamm status --watch" in whole.err
+    assert mended_by(whole, "down").code == 0 and states(home) == ["dead"] * 3
+
+
+def test_all_of_it_died(home: Path) -> None:
+    """The machine was switched off: the record names processes that are no more. It starts again, with its data."""
+    with_a_record(up(home))
+    klamm("node", "kill", "0", "--dir", str(home))
+    servers = up(home, "--detach")
+    assert read(servers, "kept", 1) == ["one"]
+
+
+def test_a_record_of_another_version(home: Path) -> None:
+    up(home)
+    klamm("down", "--dir", str(home))
+    record = json.loads((home / FILE).read_text())
+    (home / FILE).write_text(json.dumps({**record, "format": 2}))
+    refused = klamm("up", "--detach", "--dir", str(home))
+    assert "format 2" in refused.err and "knows 1" in refused.err
+    assert (home / "node-0").exists(), "nothing is touched"
+    fresh = klamm("up", "--fresh", *ONE, "--dir", str(home))
+    assert fresh.code == 0 and states(home) == ["running"]
+
+
+def test_a_record_that_is_damaged_or_gone(home: Path) -> None:
+    up(home)
+    klamm("down", "--dir", str(home))
+    (home / FILE).write_text("{")
+    assert f"klamm up --fresh --dir {home}" in klamm("up", "--detach", "--dir", str(home)).err
+    (home / FILE).unlink()
+    refused = klamm("up", *ONE, "--dir", str(home))
+    assert "node-0" in refused.err and f"`klamm up --fresh --dir {home}`" in refused.err
+    assert klamm("up", "--fresh", *ONE, "--dir", str(home)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"), [("version", "0", "version 0, not 1"), ("cluster.id", "x", "cluster.id x")]
+)
+def test_data_of_another_version_or_cluster(home: Path, name: str, value: str, said: str) -> None:
+    up(home)
+    klamm("down", "--dir", str(home))
+    identity = home / "node-0" / "meta.properties"
+    identity.write_text(re.sub(f"(?m)^{re.escape(name)}=.*$", f"{name}={value}", identity.read_text()))
+    refused = klamm("up", "--detach", "--dir", str(home))
+    assert refused.code == 1 and said in refused.err and f"`klamm up --fresh --dir {home}`" in refused.err
+    assert f"{name}={value}" in identity.read_text(), "nothing is touched"
+
+
+def test_directories_of_another_kind(home: Path, tmp_path: Path) -> None:
+    up(home)
+    klamm("down", "--dir", str(home))
+    single = klamm("up", "--detach", "--dir", str(home / "node-0"))
+    assert single.code == 1 and f"`klamm broker --dir {home / 'node-0'}`" in single.err
+    file = tmp_path / "file"
+    file.write_text("something")
+    refused = klamm("up", "--detach", "--dir", str(file))
+    assert refused.code == 1 and "is a file" in refused.err
+
+
+def test_fresh_deletes_when_nothing_stands_in_the_way_and_only_what_is_the_clusters(home: Path) -> None:
+    with_a_record(up(home))
+    (home / "notes.txt").write_text("mine")
+    refused = klamm("up", "--fresh", *ONE, "--dir", str(home))
+    assert refused.code == 1 and "in use" in refused.err and states(home) == ["running"]
+    assert mended_by(refused, "down").code == 0
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert klamm("up", "--fresh", "--brokers", "1", "--port", port, "--detach", "--dir", str(home)).code == 1
+    assert klamm("up", "--fresh", "--brokers", "1", "--racks", "2", "--dir", str(home)).code == 1
+    assert read(up(home, "--detach"), "kept", 1) == ["one"], "it was not deleted for a start that could not be"
+    klamm("down", "--dir", str(home))
+    up(home, "--fresh", *ONE)
+    assert klamm("topic", "list", "--json", "--dir", str(home)).json == []
+    assert (home / "notes.txt").read_text() == "mine"
+    klamm("down", "--dir", str(home))
+    (home / "node-papers").mkdir()
+    (home / "node-papers" / "thesis.tex").write_text("mine")
+    refused = klamm("up", "--fresh", *ONE, "--dir", str(home))
+    assert refused.code == 1 and "node-papers" in refused.err and (home / "node-papers" / "thesis.tex").exists()

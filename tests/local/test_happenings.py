@@ -1,0 +1,86 @@
+"""What happened between two looks, in the words that people read."""
+
+from dataclasses import replace
+
+from klamm.local.happenings import happenings, roughly
+from klamm.local.view import PartitionSeen
+from tests.local.looks import grown, healthy, place, without
+
+
+def test_nothing_happened() -> None:
+    assert happenings(healthy(), grown(healthy(), 500)) == []
+
+
+def test_a_broker_dies_and_others_lead() -> None:
+    assert happenings(healthy(), without(healthy(), 0)) == [
+        "broker 0 is gone",
+        "broker 3 leads invoice-0 and invoice-6 now, not broker 0",
+        "broker 0 left the ISR of invoice-0, invoice-4, invoice-5 and invoice-6",
+    ]
+
+
+def test_a_broker_falls_behind_while_its_leader_goes_on() -> None:
+    """It stands still: what it has is what it had, and what it lacks is what was written since."""
+    before = replace(healthy(), states={**healthy().states, 3: "paused"})
+    shrunk = PartitionSeen("invoice", 0, 0, (0, 3, 1), (0, 1))
+    after = grown(replace(before, partitions={**before.partitions, place(0): shrunk}), 12_400)
+    assert happenings(before, after) == ["broker 3 left the ISR of invoice-0: 12,400 records behind"]
+
+
+def test_a_broker_returns_first_here_then_everywhere() -> None:
+    gone = without(healthy(), 0)
+    some = replace(
+        gone,
+        states=healthy().states,
+        partitions={**gone.partitions, **{place(each): healthy().partitions[place(each)] for each in (0, 6)}},
+    )
+    assert happenings(gone, some) == [
+        "broker 0 runs again",
+        "broker 0 leads invoice-0 and invoice-6 now, not broker 3",
+        "broker 0 is in sync again in invoice-0 and invoice-6",
+    ]
+    assert happenings(some, healthy()) == ["broker 0 is back in sync everywhere"]
+
+
+def test_pauses_and_the_quorum() -> None:
+    still = replace(healthy(), states={**healthy().states, 0: "paused"}, controller=6, quorum_epoch=5)
+    assert happenings(healthy(), still) == ["broker 0 stands still", "witness 6 leads the quorum now (epoch 5)"]
+    on = replace(healthy(), controller=3, quorum_epoch=6)
+    assert happenings(still, on) == ["broker 0 goes on", "broker 3 leads the quorum now (epoch 6)"]
+
+
+def test_topics_come_and_go_and_lose_their_leaders() -> None:
+    new = replace(
+        healthy(), partitions={**healthy().partitions, place(0, "other"): PartitionSeen("other", 0, 5, (5,), (5,))}
+    )
+    assert happenings(healthy(), new) == ["topic other is new: 1 partition, 1 replica"]
+    assert happenings(new, healthy()) == ["topic other is deleted"]
+    lost = replace(new, partitions={**new.partitions, place(0, "other"): PartitionSeen("other", 0, -1, (5,), (5,))})
+    assert happenings(new, lost) == ["other-0 has no leader"]
+
+
+def test_what_befalls_many_partitions_is_one_sentence() -> None:
+    """Those of the brokers' own topics are counted, not named."""
+
+    def led_by(leader: int) -> dict:  # type: ignore[type-arg]
+        own = {place(each): PartitionSeen("invoice", each, leader, (0, 1), (0, 1)) for each in range(9)}
+        internal = {
+            place(each, "__consumer_offsets"): PartitionSeen("__consumer_offsets", each, leader, (0, 1), (0, 1), True)
+            for each in range(50)
+        }
+        return own | internal
+
+    before, after = (replace(healthy(), partitions=led_by(leader)) for leader in (0, 1))
+    assert happenings(before, after) == [
+        "broker 1 leads invoice-0, invoice-1, invoice-2, invoice-3, 5 more and 50 internal ones now, not broker 0"
+    ]
+
+
+def test_numbers_that_are_estimates_do_not_pretend() -> None:
+    assert [roughly(each) for each in (1, 870, 1_234, 12_437, 1_999_999)] == [
+        "1",
+        "870",
+        "1,230",
+        "12,400",
+        "2,000,000",
+    ]

@@ -1,0 +1,116 @@
+"""Looks at a real cluster: what is in them, and how few questions they take."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from klamm.ids import TopicPartition
+from klamm.local.agreeing import Wish
+from klamm.local.asking import Conversation
+from klamm.local.cluster import LocalCluster
+from klamm.local.look import Look
+from klamm.local.looking import LIST_OFFSETS, Looker
+from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
+from tests.local.clients import write
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(tmp_path_factory.mktemp("looked-at") / "cluster")
+    cluster.up(Wish(3, 1, 0, {"default.replication.factor": "3"}))
+    yield cluster
+    cluster.kill(range(3))
+    cluster.states()
+
+
+def seen(looker: Looker, what: str, holds: Any) -> Look:
+    """Looks again until it is so."""
+    looks: list[Look] = []
+
+    def is_so() -> bool:
+        looks.append(looker.look())
+        return bool(holds(looks[-1]))
+
+    wait_until(is_so, what, within_seconds=30)
+    return looks[-1]
+
+
+def test_ends_sizes_and_a_broker_that_stands_still(cluster: LocalCluster) -> None:
+    servers = cluster.record().bootstrap_servers
+    create_topic(servers, "looked-at", config={"min.insync.replicas": "1"})
+    write(servers, "looked-at", *("x" * 100 for _ in range(200)))
+    place = TopicPartition("looked-at", 0)
+    with Looker(cluster) as looker:
+        look = seen(looker, "200 records on all", lambda look: look.ends.get(place) == 200 and _equal(look, place))
+        assert look.is_answered and look.live == {0, 1, 2} and look.controller in (0, 1, 2)
+        assert all(look.behind(broker, place) == 0 for broker in range(3))
+        follower = next(each for each in range(3) if each not in (look.partitions[place].leader, look.controller))
+        cluster.pause([follower])
+        seen(looker, "the ISR shrinks", lambda look: follower not in look.partitions[place].in_sync)
+        write(servers, "looked-at", *("x" * 100 for _ in range(300)))
+        look = seen(looker, "500 records", lambda look: look.ends[place] == 500)
+        assert look.states[follower] == "paused" and look.behind(follower, place) == 300
+        cluster.resume([follower])
+        look = seen(looker, "it is back", lambda look: follower in look.partitions[place].in_sync)
+        seen(looker, "it has all of it", lambda look: look.behind(follower, place) == 0)
+
+
+def _equal(look: Look, place: TopicPartition) -> bool:
+    return len({look.sizes[broker].get(place) for broker in range(3)}) == 1
+
+
+def test_partitions_in_which_nothing_happens_are_not_asked_about(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred topics, and one that somebody writes to: the connections stay, and one end is asked for."""
+    servers = cluster.record().bootstrap_servers
+    for number in range(10):
+        create_topic(servers, f"idle-{number}", partitions=10)
+    create_topic(servers, "busy")
+    asked: list[tuple[int, Any]] = []
+    opened: Counter[str] = Counter()
+    ask, begin = Conversation.ask, Conversation.__init__
+
+    def noted(self: Conversation, api_key: int, version: int, request: Any) -> Any:
+        asked.append((api_key, request))
+        return ask(self, api_key, version, request)
+
+    def counted(self: Conversation, *arguments: Any) -> None:
+        opened["connections"] += 1
+        begin(self, *arguments)
+
+    monkeypatch.setattr(Conversation, "ask", noted)
+    monkeypatch.setattr(Conversation, "__init__", counted)
+
+    def ends_asked(looker: Looker) -> list[str]:
+        asked.clear()
+        looker.look()
+        return [
+            f"{topic.name}-{each.partition_index}"
+            for key, request in asked
+            if key == LIST_OFFSETS
+            for topic in request.topics
+            for each in topic.partitions
+        ]
+
+    with Looker(cluster) as looker:
+        assert len(ends_asked(looker)) > 100, "at first, about all"
+        wait_until(lambda: ends_asked(looker) == [], "nothing happens")
+        write(servers, "busy", "one")
+        assert ends_asked(looker) == ["busy-0"]
+        assert opened["connections"] == 3
+        assert looker.pause_seconds < 5
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "cluster")
+    cluster.up(Wish(1, 1, 0))
+    with Looker(cluster) as looker:
+        assert looker.look().is_answered
+        cluster.kill([0])
+        look = looker.look()
+        assert not look.is_answered and look.is_gone(0) and look.live == {0}, "the rest is what was known before"

@@ -1,0 +1,56 @@
+"""Records and bytes a second, from looks some seconds apart."""
+
+from dataclasses import replace
+
+import pytest
+
+from klamm.local.look import reached
+from klamm.local.rates import Recently, rates, total
+from tests.local.looks import grown, healthy, place, without
+
+
+def test_one_look_tells_no_rate() -> None:
+    assert rates([]) == rates([healthy()]) == {}
+
+
+def test_what_comes_in_is_counted_for_who_leads() -> None:
+    """Broker 0 leads two partitions of ten, broker 2 one: 500 records of 100 bytes a second each."""
+    found = rates([healthy(), grown(healthy(), 1_000, seconds=2)])
+    assert (found[0].records_in, found[0].bytes_in) == (1_000, 100_000)
+    assert (found[2].records_in, found[2].bytes_in) == (500, 50_000)
+    assert (total(found).records_in, total(found).records_out) == (5_000, 0)
+
+
+def test_where_leadership_moved_nothing_is_counted_twice() -> None:
+    found = rates([healthy(), grown(without(healthy(), 0), 300, seconds=2)])
+    assert 0 not in found
+    assert total(found).records_in == pytest.approx(10 * 100) and total(found).bytes_in == pytest.approx(100_000)
+
+
+def test_what_groups_have_read_goes_out() -> None:
+    before = replace(healthy(), committed={"a": {place(0): 100}, "b": {place(0): 0}})
+    after = replace(
+        grown(before, 0, seconds=4), committed={"a": {place(0): 500}, "b": {place(0): 400}, "c": {place(1): 9}}
+    )
+    found = rates([before, after])
+    assert (found[0].records_out, found[0].bytes_out) == (200, 20_000)
+    assert total(found).records_out == 200, "what a new group had read before is not read now"
+
+
+def test_a_burst_is_forgotten() -> None:
+    recently, look = Recently(), healthy()
+    recently.note(look)
+    look = grown(look, 1_000)
+    recently.note(look)
+    assert total(recently.rates()).records_in == 10_000
+    for _ in range(20):
+        look = grown(look, 0)
+        recently.note(look)
+    assert total(recently.rates()).records_in == 0
+
+
+def test_a_size_is_a_place_in_the_log() -> None:
+    assert reached(100, 100, 40) == 40
+    assert reached(50, 100, 40) == 20
+    assert reached(0, 0, 0) == 0
+    assert reached(120, 100, 40) == 40, "asked a moment later than its leader"

@@ -13,17 +13,16 @@ from klamm.cli.bench_measuring import (
     measured_produce,
     versions,
 )
+from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.librdkafka import ACKS, COMPRESSIONS
 from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, parser_of
 from klamm.cli.produce import count_of
 from klamm.cli.progress import Progress
-from klamm.cli.saying import MISUSED, failed, print_json, say
+from klamm.cli.saying import print_json, say
 from klamm.cli.topic_asking import partitions_made
 from klamm.cli.topic_changes import BROKER_DEFAULT, CHANGE_SECONDS, admin_client, wait_done
 from klamm.cli.topic_changes import Refused as NotDone
-from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
 
 DESCRIPTION = """\
 Send records to a topic made for it, read them again, send some one at a time, and say how quick that was. The topic is
@@ -60,14 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except Misused as problem:
-        return failed("bench", problem, MISUSED)
-    except NoAnswer as problem:
-        return failed("bench", f"no broker answers: {problem}")
-    except (LocalError, Refused, NotDone) as problem:
-        return failed("bench", problem)
+    return carried_out("bench", lambda: _run(options), Refused, NotDone)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -5,12 +5,11 @@ import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 
+from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, pairs_of, parser_of
-from klamm.cli.saying import MISUSED, counted, failed, print_json, say, table
-from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
+from klamm.cli.options import Misused, add_verb, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.saying import counted, print_json, say, table
 
 DESCRIPTION = """\
 Settings of a topic, of one broker, or of all brokers, by the names that Kafka gives them. What is set here counts from
@@ -73,15 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    command = f"config {options.verb}"
-    try:
-        return int(options.run(options))
-    except Misused as problem:
-        return failed(command, problem, MISUSED)
-    except NoAnswer as problem:
-        return failed(command, f"no broker answers: {problem}")
-    except (LocalError, Refused) as problem:
-        return failed(command, problem)
+    return carried_out(f"config {options.verb}", lambda: int(options.run(options)), Refused)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -187,16 +178,7 @@ def _verb(
     epilog: str,
     run_verb: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = add_verb(verbs, name, what, run_verb, epilog)
     parser.add_argument("of", choices=("topic", "broker"), help="whose")
     parser.add_argument("name", metavar="TOPIC|BROKER", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
-    add_where(parser)
-    add_json(parser)
-    parser.set_defaults(run=run_verb)
     return parser

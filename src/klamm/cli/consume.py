@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
+from klamm.cli.carried_out import carried_out
 from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, bound_of, extent_of, offsets_of
 from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
@@ -19,10 +20,9 @@ from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
 from klamm.cli.produce import count_of
 from klamm.cli.progress import Progress
-from klamm.cli.saying import MISUSED, counted, failed, say
+from klamm.cli.saying import counted, say
 from klamm.cli.topic_asking import chosen, partitions_of
 from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
 
 DESCRIPTION = """\
 Print the records of a topic, one a line. It ends at the end that was there when it began; with --follow it waits for
@@ -89,18 +89,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    try:
-        _run(options)
-    except Misused as problem:
-        return failed("consume", problem, MISUSED)
-    except NoAnswer as problem:
-        return failed("consume", f"no broker answers: {problem}")
-    except (LocalError, Refused) as problem:
-        return failed("consume", problem)
-    return 0
+    return carried_out("consume", lambda: _run(options), Refused)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     prefix = [sign for sign, wanted in (("%h", options.headers), ("%k", options.key)) if wanted]
     null = options.null.encode(errors="surrogateescape")
     shown = format_of(options.format, options.topic, null, prefix, options.key_separator)
@@ -116,6 +108,7 @@ def _run(options: argparse.Namespace) -> None:
     extent = extent_of(cluster, options.topic, partitions, ISOLATION[options.isolation])
     consumption = Consumption(options, cluster, extent, begin, until)
     _print_all(consumption, bootstrap, shown)
+    return 0
 
 
 class Consumption:

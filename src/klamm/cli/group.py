@@ -1,15 +1,13 @@
 """`klamm group`: consumer groups listed, described with their lag, deleted, and sent to other offsets."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from klamm.cli import group_changes, group_resets, group_views
+from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Refused
 from klamm.cli.group_seen import CLASSIC, CONSUMER
-from klamm.cli.options import Misused, add_json, add_where, parser_of
-from klamm.cli.saying import MISUSED, failed
-from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
+from klamm.cli.options import add_verb, parser_of
 
 DESCRIPTION = """\
 Consumer groups of a cluster: of the one that --bootstrap names, or the one `klamm up` keeps in --dir.
@@ -77,15 +75,7 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    command = f"group {options.verb}"
-    try:
-        return int(options.run(options))
-    except Misused as problem:
-        return failed(command, problem, MISUSED)
-    except NoAnswer as problem:
-        return failed(command, f"no broker answers: {problem}")
-    except (LocalError, Refused) as problem:
-        return failed(command, problem)
+    return carried_out(f"group {options.verb}", lambda: int(options.run(options)), Refused)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -93,10 +83,10 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_list(verbs)
     _add_describe(verbs)
-    delete = _verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES)
+    delete = add_verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES)
     delete.add_argument("group", nargs="+", metavar="GROUP")
     _add_reset_offsets(verbs)
-    delete_offsets = _verb(
+    delete_offsets = add_verb(
         verbs,
         "delete-offsets",
         "forget offsets of some topics",
@@ -109,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "list", "all groups, with their state", group_views.list_all, LIST_EXAMPLES)
+    parser = add_verb(verbs, "list", "all groups, with their state", group_views.list_all, LIST_EXAMPLES)
     parser.add_argument(
         "--state", action="append", default=[], metavar="STATE", help="only these, as stable or empty; repeatable"
     )
@@ -117,14 +107,16 @@ def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _add_describe(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, DESCRIBE_EXAMPLES)
+    parser = add_verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, DESCRIBE_EXAMPLES)
     parser.add_argument("group", nargs="*", metavar="GROUP")
     parser.add_argument("--all", action="store_true", help="every group")
     parser.add_argument("--members", action="store_true", help="also a table of members and what they own")
 
 
 def _add_reset_offsets(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, RESET_EXAMPLES)
+    parser = add_verb(
+        verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, RESET_EXAMPLES
+    )
     parser.add_argument("group", metavar="GROUP")
     scope = parser.add_mutually_exclusive_group()
     _add_topic(scope)
@@ -150,23 +142,3 @@ def _add_topic(parser: "argparse._ActionsContainer") -> None:
         metavar="TOPIC[:PARTITION,…]",
         help="these partitions, or all of the topic; repeatable",
     )
-
-
-def _verb(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    what: str,
-    run_verb: Callable[[argparse.Namespace], int],
-    epilog: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_where(parser)
-    add_json(parser)
-    parser.set_defaults(run=run_verb)
-    return parser

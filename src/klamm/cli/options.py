@@ -1,7 +1,7 @@
 """Options that several commands share, and what is made of them."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,27 @@ def parser_of(command: str, description: str, examples: str) -> argparse.Argumen
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def add_verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    what: str,
+    run_verb: Callable[[argparse.Namespace], int],
+    epilog: str,
+) -> argparse.ArgumentParser:
+    """One verb of a command that asks a cluster; `run` of its options carries it out."""
+    parser = verbs.add_parser(
+        name,
+        help=what,
+        description=f"{what[0].upper()}{what[1:]}.",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_where(parser)
+    add_json(parser)
+    parser.set_defaults(run=run_verb)
+    return parser
 
 
 def add_directory(parser: argparse.ArgumentParser) -> None:

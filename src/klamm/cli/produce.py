@@ -9,6 +9,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO
 
+from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.json_records import ANY_PARTITION, Record
 from klamm.cli.librdkafka import ACKS, COMPRESSIONS, library
@@ -24,10 +25,8 @@ from klamm.cli.produce_records import (
 )
 from klamm.cli.produce_sending import Sender
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
+from klamm.cli.saying import FAILED, counted, failed, say
 from klamm.cli.topic_asking import chosen, partitions_made
-from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
 
 DESCRIPTION = """\
 Send records to a topic: each line of standard input is the value of one. A topic that is not there is made by the
@@ -86,14 +85,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    try:
-        return _run(options)
-    except Misused as problem:
-        return failed("produce", problem, MISUSED)
-    except NoAnswer as problem:
-        return failed("produce", f"no broker answers: {problem}")
-    except (LocalError, Refused) as problem:
-        return failed("produce", problem)
+    return carried_out("produce", lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -1,13 +1,11 @@
 """`klamm topic`: create, list, describe, alter and delete topics, and show where their replicas stand."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
-from klamm.cli.options import Misused, add_json, add_where, parser_of
-from klamm.cli.saying import MISUSED, failed
-from klamm.local.asking import NoAnswer
-from klamm.local.problems import LocalError
+from klamm.cli.carried_out import carried_out
+from klamm.cli.options import add_verb, parser_of
 from klamm.local.view import UnknownTopic
 
 DESCRIPTION = """\
@@ -65,65 +63,42 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    command = f"topic {options.verb}"
+    return carried_out(f"topic {options.verb}", lambda: _run(options), topic_changes.Refused)
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
-    except Misused as problem:
-        return failed(command, problem, MISUSED)
-    except NoAnswer as problem:
-        return failed(command, f"no broker answers: {problem}")
     except UnknownTopic as problem:
-        return failed(command, f"there is no topic {problem}; `klamm topic list` lists them")
-    except (LocalError, topic_changes.Refused) as problem:
-        return failed(command, problem)
+        raise topic_changes.Refused(f"there is no topic {problem}; `klamm topic list` lists them") from problem
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("topic", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    create = _verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
+    create = add_verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
     create.add_argument("name", metavar="NAME")
     create.add_argument("--partitions", type=int, metavar="N", help="how many; else the brokers' num.partitions")
     create.add_argument(
         "--replication", type=int, metavar="N", help="replicas of each; else the brokers' default.replication.factor"
     )
     _add_config(create)
-    _verb(verbs, "list", "all topics", topic_views.list_all, LIST)
-    describe = _verb(
+    add_verb(verbs, "list", "all topics", topic_views.list_all, LIST)
+    describe = add_verb(
         verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe, DESCRIBE
     )
     describe.add_argument("name", nargs="+", metavar="TOPIC")
-    placement = _verb(
+    placement = add_verb(
         verbs, "placement", "a table: what each broker leads and follows", topic_views.placement, PLACEMENT
     )
     placement.add_argument("name", metavar="TOPIC")
-    alter = _verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
+    alter = add_verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
     alter.add_argument("name", metavar="TOPIC")
     alter.add_argument("--partitions", type=int, metavar="N", help="how many there shall be; never fewer than now")
     _add_config(alter)
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
-    delete = _verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
+    delete = add_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
     delete.add_argument("name", nargs="+", metavar="TOPIC")
-    return parser
-
-
-def _verb(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    what: str,
-    run_verb: Callable[[argparse.Namespace], int],
-    epilog: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_where(parser)
-    add_json(parser)
-    parser.set_defaults(run=run_verb)
     return parser
 
 

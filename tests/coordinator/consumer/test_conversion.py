@@ -142,6 +142,20 @@ def test_last_member_of_the_newer_protocol_leaves_a_classic_group() -> None:
     assert vars(bench.group.state) == vars(ConsumerGroup(GROUP, bench.surroundings).state)
 
 
+def test_what_a_member_has_not_given_up_yet_stays_its_own_in_the_classic_group() -> None:
+    """The next member of the newer protocol would be given it while its owner still reads (sim 1050198)."""
+    bench = Bench({"a": 4})
+    upgraded(bench, classic_group(classic_member("x", 0, 1, 2, 3)))
+    x = Classic(bench, "x")
+    x.generation = 7
+    assert x.beat() == ErrorCode.REBALANCE_IN_PROGRESS, "it is to give up two of them"
+    verdict = bench.group.heartbeat(HeartbeatWish(GROUP, WISH.member_id, -1), "ticket", bench.now)
+    value = verdict.records[-1].value
+    assert isinstance(value, GroupMetadataValue)
+    [member] = value.members
+    assert read_assignment(member.assignment).partitions == {"a": {0, 1, 2, 3}}
+
+
 def test_session_that_ends_downgrades_as_well() -> None:
     bench, old = mixed()
     bench.pass_ms(20_000)
@@ -154,7 +168,7 @@ def test_session_that_ends_downgrades_as_well() -> None:
     assert isinstance(verdict.records[-1].value, GroupMetadataValue)
 
 
-def test_static_member_that_goes_back_downgrades_and_keeps_its_target() -> None:
+def test_static_member_that_goes_back_downgrades_and_keeps_what_it_has() -> None:
     bench = Bench({"a": 4})
     bench.join("new", "a", instance_id="i")
     other = Classic(bench, "other")

@@ -115,8 +115,7 @@ class ClassicMembers:
         after = replace(before, profile=_updated(before.profile, wish, subscription))
         others = [member for member in group.state.members.values() if member is not static]
         if static is not None and may_downgrade([static], [*others, after], surroundings.settings):
-            targets = {**group.state.targets, member_id: group.state.targets.get(static.member_id, {})}
-            records = downgrade(group.state, surroundings.image, [*others, after], now, targets)
+            records = downgrade(group.state, surroundings.image, [*others, after], now)
             protocol = chosen_protocol([*others, after])
             joined = Joined(member_id, group.state.epoch, CONSUMER_PROTOCOL_TYPE, protocol, NO_LEADER)
             return Decision([Answered(ticket, joined)], records)

@@ -114,15 +114,12 @@ def may_downgrade(leaving: Collection[Member], staying: Collection[Member], sett
     )
 
 
-def downgrade(
-    state: ConsumerState,
-    image: Image,
-    staying: Sequence[Member],
-    now: Now,
-    targets: Mapping[str, Partitions] | None = None,
-) -> list[GroupRecord]:
-    """The group is no consumer group any more, and a classic one with these members, who get their targets."""
-    targets = state.targets if targets is None else targets
+def downgrade(state: ConsumerState, image: Image, staying: Sequence[Member], now: Now) -> list[GroupRecord]:
+    """The group is no consumer group any more, and a classic one with these members, who keep all they have.
+
+    What they are giving up is theirs until they say so. If it were not written down, the next member of the newer
+    protocol would be given it at once, while its owner still reads.
+    """
     protocol = chosen_protocol(staying)
     value = GroupMetadataValue(
         protocol_type=CONSUMER_PROTOCOL_TYPE,
@@ -131,8 +128,7 @@ def downgrade(
         leader=min(member.member_id for member in staying),
         current_state_timestamp=now.wall_ms,
         members=[
-            _downgraded(member, protocol, targets.get(member.member_id, {}), image)
-            for member in sorted(staying, key=lambda member: member.member_id)
+            _downgraded(member, protocol, image) for member in sorted(staying, key=lambda member: member.member_id)
         ],
     )
     return [*state.tombstones(), GroupRecord(GroupMetadataKey(group=state.group_id), value)]
@@ -210,7 +206,7 @@ def _version_of(subscription: bytes) -> int:
         return 0
 
 
-def _downgraded(member: Member, protocol: str, target: Partitions, image: Image) -> ClassicMemberValue:
+def _downgraded(member: Member, protocol: str, image: Image) -> ClassicMemberValue:
     profile, classic = member.profile, member.profile.classic
     assert classic is not None
     subscription = dict(classic.protocols)[protocol]
@@ -222,7 +218,7 @@ def _downgraded(member: Member, protocol: str, target: Partitions, image: Image)
         rebalance_timeout=profile.rebalance_timeout_ms,
         session_timeout=classic.session_timeout_ms,
         subscription=subscription,
-        assignment=assignment_bytes(named(target, image), version=_version_of(subscription)),
+        assignment=assignment_bytes(named(member.all_it_has, image), version=_version_of(subscription)),
     )
 
 

@@ -139,17 +139,13 @@ def test_without_spark_it_says_what_to_install_counts_what_a_client_reads_back_a
 
 
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        demo = subprocess.Popen(
-            [sys.executable, "-m", "klamm", "demo", "--no-spark"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-        )
-    finally:
-        signal.signal(signal.SIGINT, heard)
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "klamm", "demo", "--no-spark"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+    )
     try:
         wait_until(lambda: "invoices from the tills" in str(demo.stdout and demo.stdout.readline()), "they flow", 60)
         assert len(of_ours(tmp_path)) == 7

@@ -31,12 +31,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 
 def in_the_foreground(command: list[str]) -> subprocess.Popen[str]:
-    """Where Ctrl-C is heard, also if whoever runs the tests was told not to hear it (a job in the background)."""
-    heard = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    finally:
-        signal.signal(signal.SIGINT, heard)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path) -> None:

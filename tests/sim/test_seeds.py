@@ -34,7 +34,7 @@ PINNED = {
 
 PINNED_WITH_GROUPS = {
     1000346: "a static member succeeded one that waited for its assignment, and nobody ever got anything",
-    1050198: "what a classic member was to give up was forgotten when the newer protocol's last member went, and given away",
+    1050198: "what a classic member had still to give up was forgotten when its group became classic, and given away",
     1040202: "a coordinator wrote down what a member owns in the last moment, and was taken for one that parted",
     1030554: "a consumer asked one that led once, with the epoch of one that led later, and took its word",
     1002753: "damage was found and mended, and the node stopped cleanly before the controller had heard of it",

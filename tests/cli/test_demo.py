@@ -122,20 +122,24 @@ def test_without_spark_it_says_what_to_install_counts_what_a_client_reads_back_a
         env={**os.environ, "TMPDIR": str(tmp_path)},
         check=False,
     )
-    story = ended.stderr
-    assert ended.returncode == 0 and "Traceback" not in story, story
-    assert "pip install 'klamm[spark" in story
-    for words in ("6 brokers on 2 racks", "R1-B0    P0 P6", "kill -9 to broker 0", "broker 0 is gone",
-                  "leads invoice-", "broker 0 left the ISR of invoice-", "broker 0 is back in sync everywhere",
-                  "Nothing lost, nothing doubled"):  # fmt: skip
-        assert words in story, story
-    outcome = json.loads(ended.stdout)
-    assert outcome["right"] and not outcome["with_spark"]
-    assert (outcome["sent"], outcome["acknowledged"], outcome["found"]) == (4_000, 4_000, 4_000)
-    assert (outcome["lost"], outcome["doubled"]) == (0, 0) and len(outcome["stores"]) == 64
-    assert f"klamm down --dir {outcome['dir']} && rm -r " in story
-    assert klamm("status", "--dir", outcome["dir"]).code == 0
-    assert klamm("down", "--dir", outcome["dir"]).out == "7 nodes stopped\n"
+    try:
+        story = ended.stderr
+        assert ended.returncode == 0 and "Traceback" not in story, story
+        assert "pip install 'klamm[spark" in story
+        for words in ("6 brokers on 2 racks", "R1-B0    P0 P6", "kill -9 to broker 0", "broker 0 is gone",
+                      "leads invoice-", "broker 0 left the ISR of invoice-", "broker 0 is back in sync everywhere",
+                      "Nothing lost, nothing doubled"):  # fmt: skip
+            assert words in story, story
+        outcome = json.loads(ended.stdout)
+        assert outcome["right"] and not outcome["with_spark"]
+        assert (outcome["sent"], outcome["acknowledged"], outcome["found"]) == (4_000, 4_000, 4_000)
+        assert (outcome["lost"], outcome["doubled"]) == (0, 0) and len(outcome["stores"]) == 64
+        assert f"klamm down --dir {outcome['dir']} && rm -r " in story
+        assert klamm("status", "--dir", outcome["dir"]).code == 0
+        assert klamm("down", "--dir", outcome["dir"]).out == "7 nodes stopped\n"
+    finally:
+        for process in of_ours(tmp_path):
+            os.kill(process, signal.SIGKILL)
 
 
 def test_ctrl_c_ends_everything(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ class Story:
         began = time.monotonic()
         with self._voice.working("starting"):
             record = self._cluster.up(Wish(BROKERS, RACKS, first_port=0))
-        self._voice.say(f"{record.bootstrap_servers}, after {time.monotonic() - began:.1f} s")
+        self._voice.to_copy(f"{record.bootstrap_servers}, after {time.monotonic() - began:.1f} s")
         return record
 
     def _make_topic(self, record: ClusterRecord) -> None:
@@ -244,11 +244,11 @@ class Story:
     def _say_how_to_go_on(self) -> None:
         at = directory_option(self._cluster.directory)
         self._voice.step("it is yours now")
-        self._voice.say(f"klamm status --watch{at}")
-        self._voice.say(f"klamm node kill 1{at}")
+        self._voice.to_copy(f"klamm status --watch{at}")
+        self._voice.to_copy(f"klamm node kill 1{at}")
         if self._spark is not None:
-            self._voice.say(f"the pipeline: {self._spark.file}; its tables (Delta): {self._spark.tables}")
-        self._voice.say(f"klamm down{at} && rm -r {self._directory}     when you are done")
+            self._voice.to_copy(f"the pipeline: {self._spark.file}; its tables (Delta): {self._spark.tables}")
+        self._voice.to_copy(f"klamm down{at} && rm -r {self._directory}     when you are done")
 
     # Watching.
 

@@ -50,6 +50,10 @@ class Voice:
             return
         self._console.print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
 
+    def to_copy(self, text: str) -> None:
+        """However long it is: a line that is broken cannot be copied."""
+        self._console.print(Text(f"   {text}"), soft_wrap=True)
+
     def show(self, what: RenderableType) -> None:
         self._console.print(Padding(what, (0, 0, 0, 3), expand=False))
 

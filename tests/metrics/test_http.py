@@ -1,8 +1,10 @@
 """HTTP as strangers speak it: too much, too slow, half, something else, and all at once."""
 
+import contextlib
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import repeat
 
@@ -24,6 +26,10 @@ def broken() -> Iterator[str]:
     raise RuntimeError("a mistake of ours")
 
 
+def fails(error: Exception) -> Page:
+    raise error
+
+
 class Served:
     """Some pages on a loop in a thread of its own."""
 
@@ -31,6 +37,9 @@ class Served:
         self.loop = Loop()
         self.told: list[Fact] = []
         self.pieces_made = 0
+        self.turn = 0
+        self.made: list[tuple[int, object]] = []
+        """The turn, and whose piece it was."""
         self.http = HttpServer(self.loop, self._page, self.told.append)
         self.port = self.http.listen("127.0.0.1", 0)
         self._thread = threading.Thread(target=self.loop.run)
@@ -41,6 +50,11 @@ class Served:
             "/short": lambda: Page(200, iter(("so ", "", "it is\n"))),
             "/broken": lambda: Page(200, broken()),
             "/endless": lambda: Page(200, self._counted()),
+            "/by-turns": lambda: Page(200, self._noted(object())),
+            "/unmade": lambda: fails(RuntimeError("a mistake of ours")),
+            "/unreadable": lambda: fails(OSError("a mistake of ours")),
+            "/unwritable": lambda: Page(200, iter(("a mistake of ours: \ud800",))),
+            "/unheard-of": lambda: Page(299, iter(("a mistake of ours",))),
         }
         return pages[path]() if path in pages else None
 
@@ -48,6 +62,15 @@ class Served:
         for piece in repeat(PIECE):
             self.pieces_made += 1
             yield piece
+
+    def _noted(self, whose: object) -> Iterator[str]:
+        while True:
+            self.made.append((self.turn, whose))
+            yield "x"
+
+    def count_turns(self) -> None:
+        self.turn += 1
+        self.loop.at_end_of_turn(self.count_turns)
 
     def ask(self, said: bytes) -> bytes:
         """Everything that is answered, until it ends."""
@@ -149,13 +172,58 @@ def test_a_page_that_breaks_off_does_not_look_whole_and_is_told_of(served: Serve
     assert served.ask(GET).startswith(b"HTTP/1.1 200")
 
 
-def test_a_crowd_is_bounded_and_leaves_room_when_it_goes(served: Served) -> None:
-    crowd = [served.connection() for _ in range(http.MOST_CONNECTIONS + 10)]
+@pytest.mark.parametrize("path", ["/unmade", "/unreadable", "/unwritable", "/unheard-of"])
+def test_a_page_that_cannot_be_made_is_told_of_and_stops_nobody(served: Served, path: str) -> None:
+    answer = served.ask(f"GET {path} HTTP/1.1\r\nHost: here\r\n\r\n".encode())
+    assert not answer.endswith(b"0\r\n\r\n"), "no last chunk"
+    (fact,) = served.told
+    assert isinstance(fact, PageFailed) and fact.path == path and "Error" in fact.traceback
+    assert served.ask(GET).startswith(b"HTTP/1.1 200")
+
+
+def test_a_crowd_is_bounded_keeps_nobody_out_and_leaves_room_when_it_goes(served: Served) -> None:
+    crowd = [served.connection() for _ in range(http.MOST_CONNECTIONS)]
     wait_until(lambda: len(served.http._visitors) == http.MOST_CONNECTIONS, "as many as may come are there")
+    assert served.ask(GET).startswith(b"HTTP/1.1 200"), "one more is served"
+    assert crowd[0].recv(1) == b"", "instead of the one that was silent longest"
+    crowd[-1].sendall(GET)
+    assert crowd[-1].recv(15) == b"HTTP/1.1 200 OK", "the others have their place"
+    crowd += [served.connection() for _ in range(10)]
+    assert served.ask(GET).startswith(b"HTTP/1.1 200")
+    assert len(served.http._visitors) <= http.MOST_CONNECTIONS
     for sock in crowd:
         sock.close()
     wait_until(lambda: not served.http._visitors, "they are gone")
     assert served.ask(GET).startswith(b"HTTP/1.1 200")
+
+
+def test_who_is_being_answered_loses_the_place_to_nobody(served: Served) -> None:
+    with contextlib.ExitStack() as stack:
+        crowd = [stack.enter_context(served.connection()) for _ in range(http.MOST_CONNECTIONS)]
+        for sock in crowd:
+            sock.sendall(b"GET /endless HTTP/1.1\r\nHost: here\r\n\r\n")
+        for sock in crowd:
+            assert sock.recv(15) == b"HTTP/1.1 200 OK"
+        there = set(served.http._visitors)
+        with served.connection() as late, contextlib.suppress(ConnectionError):
+            late.sendall(GET)
+            assert late.recv(1) == b""
+        assert served.http._visitors == there and len(there) == http.MOST_CONNECTIONS
+
+
+def test_a_turn_has_one_piece_however_many_wait_for_theirs(served: Served) -> None:
+    served.loop.call_soon(served.count_turns)
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            sock = stack.enter_context(served.connection())
+            sock.sendall(b"GET /by-turns HTTP/1.1\r\nHost: here\r\n\r\n")
+        wait_until(lambda: len({whose for _, whose in list(served.made)}) == 8, "all eight have begun")
+        begun = len(served.made)
+        wait_until(lambda: len(served.made) >= begun + 80, "ten rounds are made")
+        made = served.made[: begun + 80]
+    turns = [turn for turn, _ in made]
+    assert len(set(turns)) == len(turns)
+    assert min(Counter(whose for _, whose in made[begun:]).values()) >= 5, "everybody has a share"
 
 
 def test_who_leaves_in_the_middle_is_forgotten(served: Served) -> None:

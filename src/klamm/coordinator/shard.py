@@ -190,7 +190,12 @@ class Shard:
 
     @property
     def group_ids(self) -> list[str]:
-        return sorted(self._groups)
+        """In any order: there may be a hundred thousand."""
+        return list(self._groups)
+
+    @property
+    def group_count(self) -> int:
+        return len(self._groups)
 
     def member_count(self, group_id: str) -> int:
         group = self._groups.get(group_id)

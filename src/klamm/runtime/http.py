@@ -1,8 +1,9 @@
 """Just enough HTTP to be looked at: GET and HEAD, one answer a connection, everything else refused and closed.
 
-A page is an iterator of pieces. One piece is made and sent in one turn of the loop, and the next one only when that has
-left: a long page never holds the node up, and a slow reader holds up nobody but itself. What a stranger may cost is
-bounded: so many connections, so many bytes of a request, so much time for each part.
+A page is an iterator of pieces. One piece is made in one turn of the loop, however many wait for theirs, and the next
+of a page only when the last has left: long pages and crowds never hold the node up, and a slow reader holds up nobody
+but itself. What a stranger may cost is bounded: so many connections, so many bytes of a request, so much time for each
+part. Who comes when all places are taken gets that of the one who has been heard longest and has not asked yet.
 
 Left out: bodies of requests, connections that stay open, compression, ranges. A scrape needs none of them.
 """
@@ -83,6 +84,8 @@ class HttpServer:
         self._tell = tell
         self._listening: socket.socket | None = None
         self._visitors: set[Visitor] = set()
+        self._to_make: dict[Visitor, None] = {}
+        """Who waits for a piece to be made, in order. While there is somebody, `_make_one` is due at the turn's end."""
         self._sweep = loop.alarm(self._send_away_late_ones)
 
     def listen(self, host: str, port: int) -> int:
@@ -121,7 +124,7 @@ class HttpServer:
             self._rest()
             return
         sock.setblocking(False)
-        if len(self._visitors) >= MOST_CONNECTIONS:
+        if len(self._visitors) >= MOST_CONNECTIONS and not self._made_room():
             sock.close()
             return
         visitor = Visitor(sock)
@@ -130,6 +133,13 @@ class HttpServer:
         if self._sweep.at_ms == NEVER:
             self._sweep.at_ms = monotonic_ms() + SWEEP_MS
 
+    def _made_room(self) -> bool:
+        """Some silent connections must not keep everybody else from asking whether this node is well."""
+        hearing = [each for each in self._visitors if each.stage is Stage.HEARING]
+        if hearing:
+            self._close(min(hearing, key=lambda each: each.deadline_ms))
+        return bool(hearing)
+
     def _rest(self) -> None:
         """Not to be told again and again of somebody whom we cannot let in."""
         assert self._listening is not None
@@ -137,14 +147,25 @@ class HttpServer:
         self._sweep.at_ms = monotonic_ms() + SWEEP_MS
 
     def _ready(self, visitor: Visitor, events: int) -> None:
+        if visitor.stage is not Stage.ANSWERING:
+            self._attempt(self._hear, visitor)
+        elif visitor.left:
+            self._attempt(self._send, visitor)
+        else:
+            self._let_queue(visitor)
+
+    def _attempt(self, act: Callable[[Visitor], None], visitor: Visitor) -> None:
         try:
-            if visitor.stage is Stage.ANSWERING:
-                self._send_on(visitor)
-            else:
-                self._hear(visitor)
+            act(visitor)
         except BlockingIOError:
             return
         except OSError:
+            self._close(visitor)
+        except Exception:
+            # Half a page must not look like a whole one, and a page is no reason to stop a broker.
+            from traceback import format_exc
+
+            self._tell(PageFailed(visitor.path, format_exc()))
             self._close(visitor)
 
     # Hearing.
@@ -168,7 +189,8 @@ class HttpServer:
         if head.method not in ("GET", "HEAD"):
             self._begin(visitor, Page(405, iter(("only GET and HEAD are answered here\n",))), is_old=head.is_old)
             return
-        page = self._answer(head.path) or Page(404, iter(("there is no such page\n",)))
+        with _ours():
+            page = self._answer(head.path) or Page(404, iter(("there is no such page\n",)))
         if head.method == "HEAD":
             page = page._replace(pieces=iter(()))
         self._begin(visitor, page, is_old=head.is_old, has_body=head.method == "GET")
@@ -190,36 +212,42 @@ class HttpServer:
         visitor.deadline_ms = monotonic_ms() + PAGE_MS
         self._loop.change(visitor.socket.fileno(), WRITABLE)
 
-    def _send_on(self, visitor: Visitor) -> None:
-        if not visitor.left:
-            self._make_next(visitor)
-        if visitor.left:
-            visitor.left = visitor.left[visitor.socket.send(visitor.left) :]
-        if not visitor.left and visitor.pieces is None and visitor.stage is Stage.ANSWERING:
-            visitor.stage = Stage.LINGERING
-            visitor.deadline_ms = monotonic_ms() + LINGER_MS
-            visitor.socket.shutdown(socket.SHUT_WR)
-            self._loop.change(visitor.socket.fileno(), READABLE)
+    def _let_queue(self, visitor: Visitor) -> None:
+        if not self._to_make:
+            self._loop.at_end_of_turn(self._make_one)
+        self._to_make[visitor] = None
 
-    def _make_next(self, visitor: Visitor) -> None:
-        """The next piece into `left`; after the last one, the end of the page."""
-        if visitor.pieces is None:
-            return
-        try:
+    def _make_one(self) -> None:
+        """For whoever has waited longest and is still there."""
+        while self._to_make:
+            visitor = next(iter(self._to_make))
+            del self._to_make[visitor]
+            if visitor in self._visitors:
+                self._attempt(self._make_and_send, visitor)
+                break
+        if self._to_make:
+            self._loop.at_end_of_turn(self._make_one)
+
+    def _make_and_send(self, visitor: Visitor) -> None:
+        assert visitor.pieces is not None and not visitor.left
+        with _ours():
             text = next(visitor.pieces, None)
-        except Exception:
-            # Half a page must not look like a whole one, and a page is no reason to stop a broker.
-            from traceback import format_exc
-
-            self._tell(PageFailed(visitor.path, format_exc()))
-            self._close(visitor)
-            return
         piece = b"" if text is None else text.encode()
         if text is None:
             visitor.pieces = None
         if visitor.is_chunked and (piece or text is None):
             piece = b"%x\r\n%b\r\n" % (len(piece), piece)
         visitor.left = memoryview(piece)
+        self._send(visitor)
+
+    def _send(self, visitor: Visitor) -> None:
+        if visitor.left:
+            visitor.left = visitor.left[visitor.socket.send(visitor.left) :]
+        if not visitor.left and visitor.pieces is None:
+            visitor.stage = Stage.LINGERING
+            visitor.deadline_ms = monotonic_ms() + LINGER_MS
+            visitor.socket.shutdown(socket.SHUT_WR)
+            self._loop.change(visitor.socket.fileno(), READABLE)
 
     # Going.
 
@@ -240,3 +268,12 @@ class HttpServer:
         if self._listening is not None:
             self._loop.change(self._listening.fileno(), READABLE)
         self._sweep.at_ms = now_ms + SWEEP_MS if self._visitors else NEVER
+
+
+@contextlib.contextmanager
+def _ours() -> Iterator[None]:
+    """Around the making of a page: what its files do must not be taken for something that the visitor's socket did."""
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError("a page could not be made") from error

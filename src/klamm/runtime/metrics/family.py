@@ -3,6 +3,7 @@
 A file of families writes each as a function under `@family(…)`; the page has them in the order in which they were
 written. Samples are yielded one by one, so that whoever writes the page can stop after some and go on later. What they
 are gathered from may have changed meanwhile: a function must not hold on to a dictionary of the node's while it yields.
+Where there is nothing to say of something it yields None: looking took time, too, and is counted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,7 @@ class Seen(NamedTuple):
         return self.driver.node.broker
 
 
-Gather: TypeAlias = Callable[[Seen], Iterator[Sample]]
+Gather: TypeAlias = Callable[[Seen], Iterator[Sample | None]]
 
 
 class Family(NamedTuple):

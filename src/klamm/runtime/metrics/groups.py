@@ -5,15 +5,23 @@ both are known; for the other partitions it is a subtraction of two series (docs
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from klamm.runtime.metrics.family import GAUGE, Sample, Seen, family, labelled, one
 
 PLACE = ("consumergroup", "topic", "partition")
 
 
+class Position(NamedTuple):
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+
+
 @one("kafka_coordinator_group_groupmetadatamanager_numgroups", GAUGE, "Groups that this broker coordinates.")
 def group_count(seen: Seen) -> float:
-    return sum(len(shard.group_ids) for shard in seen.broker.coordination.shards())
+    return sum(shard.group_count for shard in seen.broker.coordination.shards())
 
 
 @family("kafka_consumergroup_members", GAUGE, "Members of a group.", "consumergroup")
@@ -24,9 +32,9 @@ def members(seen: Seen) -> Iterator[Sample]:
 
 
 @family("kafka_consumergroup_current_offset", GAUGE, "The offset that a group has committed.", *PLACE)
-def positions(seen: Seen) -> Iterator[Sample]:
-    for group_id, topic, partition, offset in _positions(seen):
-        yield labelled({"consumergroup": group_id, "topic": topic, "partition": partition}, offset)
+def positions(seen: Seen) -> Iterator[Sample | None]:
+    for position in _positions(seen):
+        yield None if position is None else _placed(position, position.offset)
 
 
 @family(
@@ -35,16 +43,26 @@ def positions(seen: Seen) -> Iterator[Sample]:
     "Records that a group has not read, of the partitions that this broker holds.",
     *PLACE,
 )
-def lag(seen: Seen) -> Iterator[Sample]:
-    for group_id, topic, partition, offset in _positions(seen):
-        held = seen.broker.partitions.get(topic, partition)
-        if held is not None:
-            behind = max(0, held.high_watermark - offset)
-            yield labelled({"consumergroup": group_id, "topic": topic, "partition": partition}, behind)
+def lag(seen: Seen) -> Iterator[Sample | None]:
+    for position in _positions(seen):
+        held = None if position is None else seen.broker.partitions.get(position.topic, position.partition)
+        if position is None or held is None:
+            yield None
+        else:
+            yield _placed(position, max(0, held.high_watermark - position.offset))
 
 
-def _positions(seen: Seen) -> Iterator[tuple[str, str, int, int]]:
+def _positions(seen: Seen) -> Iterator[Position | None]:
+    """None for a group that has committed nothing."""
     for shard in seen.broker.coordination.shards():
         for group_id in shard.group_ids:
-            for (topic, partition), offset in shard.positions_of(group_id):
-                yield group_id, topic, partition, offset
+            found = shard.positions_of(group_id)
+            if not found:
+                yield None
+            for (topic, partition), offset in found:
+                yield Position(group_id, topic, partition, offset)
+
+
+def _placed(position: Position, value: float) -> Sample:
+    group_id, topic, partition, _ = position
+    return labelled({"consumergroup": group_id, "topic": topic, "partition": partition}, value)

@@ -1,6 +1,6 @@
 """The page that is scraped, written in slices: ten thousand partitions must not hold up the node that has them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from klamm.exposition import header, number
@@ -22,23 +22,31 @@ def metrics_page(driver: Driver, facts: FactCounts) -> Iterator[str]:
     seen = Seen(driver, facts, driver.node.broker.partitions.in_any_order(), Tally(), now())
     for _ in seen.tally.add_up(driver.node.broker, seen.replicas):
         yield ""
-    written = ""
-    for each in FAMILIES:
-        for text in _written(each, seen):
+    yield from in_pieces(FAMILIES, seen)
+
+
+def in_pieces(families: Iterable[Family], seen: Seen) -> Iterator[str]:
+    """Stops after every slice that was looked at, though there may be nothing to write of it."""
+    written, looked_at = "", 0
+    for each in families:
+        for text, count in _written(each, seen):
             written += text
-            if len(written) > PIECE_BYTES:
+            looked_at += count
+            if len(written) > PIECE_BYTES or looked_at >= SLICE:
                 yield written
-                written = ""
+                written, looked_at = "", 0
     yield written
 
 
-def _written(family: Family, seen: Seen) -> Iterator[str]:
+def _written(family: Family, seen: Seen) -> Iterator[tuple[str, int]]:
+    """Slice by slice: its text, and how many were looked at."""
     name = family.name
-    samples = family.gather(seen)
+    gathered = family.gather(seen)
     text = header(name, family.kind, family.what)
     while True:
-        lines = [f"{name}{behind} {number(value)}\n" for behind, value in islice(samples, SLICE)]
-        yield text + "".join(lines)
+        samples = list(islice(gathered, SLICE))
+        lines = [f"{name}{sample[0]} {number(sample[1])}\n" for sample in samples if sample is not None]
+        yield text + "".join(lines), len(samples)
         text = ""
-        if len(lines) < SLICE:
+        if len(samples) < SLICE:
             return

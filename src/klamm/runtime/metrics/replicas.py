@@ -70,10 +70,10 @@ def replication_lag(seen: Seen) -> Iterator[Sample]:
 def _each(value_of: Callable[[Partition], int], *, led: bool = False) -> Gather:
     """A sample for each replica here, or for each partition that is led here."""
 
-    def gather(seen: Seen) -> Iterator[Sample]:
+    def gather(seen: Seen) -> Iterator[Sample | None]:
         for partition in seen.replicas:
-            if not partition.deleted and (not led or partition.leading is not None):
-                yield place_of(partition), value_of(partition)
+            is_told_of = not partition.deleted and (not led or partition.leading is not None)
+            yield (place_of(partition), value_of(partition)) if is_told_of else None
 
     return gather
 

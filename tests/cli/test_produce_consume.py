@@ -142,6 +142,33 @@ def test_a_line_that_is_no_record_stops_it_there(klamm_command: Klamm, topic: st
     assert klamm_command("consume", topic)[1] == b"a\n"
 
 
+@pytest.mark.parametrize(
+    "line", ['{"headers": [["\\ud800", "x"]]}', '{"partition": 3000000000}', '{"timestamp": 99999999999999999999}']
+)
+def test_a_line_that_has_no_room_in_the_protocol_is_no_record(
+    servers: str, topic: str, tmp_path: Path, line: str
+) -> None:
+    """In a process of its own: librdkafka died of some of them."""
+    (tmp_path / "input").write_text(f'{{"value": "a"}}\n{line}\n')
+    words = ("produce", topic, "--format", "json", "--file", str(tmp_path / "input"), "--bootstrap", servers)
+    sending = begun(*words, stderr=subprocess.PIPE)
+    err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
+    assert sending.returncode == 1 and "input, line 2 has " in err, err
+    assert f"1 sent to {topic}, 1 acknowledged" in err and "Traceback" not in err
+
+
+def test_input_that_cannot_be_read_any_more_ends_in_an_account(
+    klamm_command: Klamm, topic: str, tmp_path: Path
+) -> None:
+    """The memory of a process can be opened; nobody is at its first page."""
+    (tmp_path / "good").write_bytes(b"a")
+    words = ("--file", str(tmp_path / "good"), "--file", "/proc/self/mem", "--whole")
+    code, _, err = klamm_command("produce", topic, *words)
+    assert code == 1 and "klamm produce: Input/output error" in err
+    assert f"1 sent to {topic}, 1 acknowledged" in err
+    assert klamm_command("consume", topic)[1] == b"a\n"
+
+
 def test_ctrl_c_sends_what_was_read(servers: str, topic: str) -> None:
     sending = begun("produce", topic, "--bootstrap", servers, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sending.stdin is not None and sending.stderr is not None

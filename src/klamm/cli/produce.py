@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.json_records import ANY_PARTITION, Record
+from klamm.cli.json_records import ANY_PARTITION, Record, is_text
 from klamm.cli.librdkafka import ACKS, COMPRESSIONS, library
 from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, parser_of
 from klamm.cli.produce_records import (
@@ -128,18 +128,18 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
     try:
         if options.rate:
             records = sender.paced(records, options.rate, show)
-        try:
-            sender.send(records, show)
-        except BadLine as problem:
-            progress.clear()
-            code = failed("produce", f"{problem}; nothing from there on was sent")
+        sender.send(records, show)
         sender.flush(show)
-    except KeyboardInterrupt:
+    except BadLine as problem:
         progress.clear()
-        sender.flush(show)
+        code = failed("produce", f"{problem}; nothing from there on was sent")
+    except KeyboardInterrupt:
         code = 130
-    progress.clear()
-    _say_outcome(sender, progress.seconds, options)
+    finally:
+        # Whatever has ended it: what was sent until then is on its way, and is accounted for.
+        sender.flush(show)
+        progress.clear()
+        _say_outcome(sender, progress.seconds, options)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)
 
 
@@ -235,6 +235,8 @@ def _header(text: str) -> tuple[str, bytes]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise Misused(f"--header {text}: expected NAME=VALUE, as --header source=till-3")
+    if not is_text(name):
+        raise Misused(f"--header {text!r}: its name is no UTF-8; only values may be any bytes")
     return name, value.encode(errors="surrogateescape")
 
 

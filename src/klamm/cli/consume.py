@@ -17,8 +17,7 @@ from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_reading import Reading
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
-from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
-from klamm.cli.produce import count_of
+from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, say
 from klamm.cli.topic_asking import chosen, partitions_of

@@ -284,6 +284,7 @@ def test_nothing_there_is_said(klamm_command: Klamm, servers: str, topic: str) -
         (("produce", "x", "--value", "a", "--header", "a"), 2, "NAME=VALUE"),
         (("produce", "x", "--value", "a", "--partition", "two"), 2, "or any"),
         (("produce", "not/a/name", "--value", "a"), 2, "Topic name is invalid"),
+        (("produce", "\udcff", "--value", "a"), 2, "is no UTF-8"),
         (("consume", "not-there"), 1, "there is no topic not-there"),
         (("consume", "x", "--from", "yesterday"), 2, "'1h ago'"),
         (("consume", "x", "--format", "jsn"), 2, "expected value, json, or a pattern"),

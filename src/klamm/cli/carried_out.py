@@ -17,6 +17,9 @@ def carried_out(command: str, action: Callable[[], int], *problems: type[Excepti
         return action()
     except Misused as problem:
         return failed(command, problem, MISUSED)
+    except UnicodeEncodeError as problem:
+        # A word of the command line may be any bytes; whatever has a name on the wire is text.
+        return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
     except NoAnswer as problem:
         return failed(command, f"no broker answers: {problem}")
     except known as problem:

@@ -1,7 +1,12 @@
 """`klamm bench`, against a cluster: not how quick it is, but that it measures and tidies up."""
 
 import json
+import zlib
+from itertools import islice
 
+import pytest
+
+from klamm.cli.bench_measuring import random_values
 from tests.cli.conftest import Klamm
 
 FEW = ("bench", "--records", "2000", "--single", "5", "--partitions", "3")
@@ -24,6 +29,16 @@ def test_for_programs(klamm_command: Klamm) -> None:
     for what in ("produce", "consume"):
         assert round(told[what]["records_per_second"] * told[what]["seconds"]) in range(1900, 2100)
     assert 0 < told["single"]["p50_ms"] <= told["single"]["p99_ms"] <= told["single"]["max_ms"]
+
+
+@pytest.mark.parametrize("size", [10, 100, 1 << 16, 4 << 20])
+def test_no_codec_makes_the_values_small(size: int) -> None:
+    """Not even a batch of them: the same value again and again would be almost nothing."""
+    values = list(islice(random_values(size), max(2, 1_000_000 // size)))
+    assert {len(each) for each in values} == {size}
+    assert len(set(values)) == len(values)
+    batch = b"".join(values)[:1_000_000]
+    assert len(zlib.compress(batch)) > 0.99 * len(batch)
 
 
 def test_what_is_refused_leaves_nothing_behind(klamm_command: Klamm) -> None:

@@ -1,6 +1,7 @@
 """`klamm consume --follow` and `--group`, against a cluster: records yet to come, readers and members that go."""
 
 import json
+import select
 import signal
 import subprocess
 import sys
@@ -10,9 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from klamm.cli import consume_membership
+from klamm.cli.consume_reading import Reading
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, line_of, produce
+from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 
 # Whoever follows.
@@ -104,6 +109,57 @@ def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -
             each.kill()
             each.communicate()
     assert klamm_command("consume", counted, "--group", f"{counted}-group") == (0, b"", "")
+
+
+def test_a_member_without_a_partition_waits_for_one(servers: str, klamm_command: Klamm, topic: str) -> None:
+    create_topic(servers, topic, 1)
+    group = f"{topic}-group"
+    words = ("consume", topic, "--group", group, "--follow", "--bootstrap", servers)
+    both = [begun(*words, stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        wait_until(lambda: is_shared_by(klamm_command, group, 2), "both are members", within_seconds=40)
+        (owner,) = members(klamm_command, topic)
+        klamm_command("produce", topic, "--value", "a")
+        ready = select.select([each.stdout for each in both], [], [], LONG_SECONDS)[0]
+        first, second = both if both[0].stdout in ready else reversed(both)
+        assert line_of(first.stdout) == b"a\n"
+        first.send_signal(signal.SIGINT)
+        assert first.wait(LONG_SECONDS) == 130
+        wait_until(lambda: members(klamm_command, topic) - {owner} != set(), "the other has it", within_seconds=40)
+        klamm_command("produce", topic, "--value", "b")
+        assert line_of(second.stdout) == b"b\n"
+    finally:
+        for each in both:
+            each.kill()
+            each.communicate()
+
+
+def is_shared_by(klamm_command: Klamm, group: str, count: int) -> bool:
+    """By so many members, who have all been told what is theirs."""
+    code, out, _ = klamm_command("group", "list", "--json")
+    assert code == 0
+    return any((each["group"], each["state"], each["members"]) == (group, "Stable", count) for each in json.loads(out))
+
+
+def test_what_is_not_committed_is_no_success(
+    klamm_command: Klamm, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An offset of a partition that is not there: the broker refuses that one."""
+    produce(klamm_command, topic, tmp_path, b"1\n")
+    monkeypatch.setattr(Reading, "positions", lambda _: [TopicPartition(topic, 99, 1)])
+    code, out, err = klamm_command("consume", topic, "--group", f"{topic}-group")
+    assert (code, out) == (1, b"1\n")
+    assert err.startswith("klamm consume: the group's offsets could not be committed: ") and len(err.splitlines()) == 1
+
+
+def test_nobody_tells_where_the_group_was(
+    klamm_command: Klamm, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    produce(klamm_command, topic, tmp_path, b"1\n")
+    monkeypatch.setattr(consume_membership, "ANSWER_SECONDS", 0.0)
+    code, out, err = klamm_command("consume", topic, "--group", f"{topic}-group")
+    assert (code, out) == (1, b"")
+    assert err.startswith("klamm consume: where the group was is not known: ") and len(err.splitlines()) == 1
 
 
 def members(klamm_command: Klamm, topic: str) -> set[str]:

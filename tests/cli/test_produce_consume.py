@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 
 from klamm.cli import main
+from klamm.cli.carried_out import carried_out
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, produce
 from tests.harness.topics import create_topic
@@ -142,6 +143,36 @@ def test_a_line_that_is_no_record_stops_it_there(klamm_command: Klamm, topic: st
     assert klamm_command("consume", topic)[1] == b"a\n"
 
 
+@pytest.mark.parametrize(
+    "line", ['{"headers": [["\\ud800", "x"]]}', '{"partition": 3000000000}', '{"timestamp": 99999999999999999999}']
+)
+def test_a_line_that_has_no_room_in_the_protocol_is_no_record(
+    servers: str, topic: str, tmp_path: Path, line: str
+) -> None:
+    """In a process of its own: librdkafka died of some of them."""
+    (tmp_path / "input").write_text(f'{{"value": "a"}}\n{line}\n')
+    words = ("produce", topic, "--format", "json", "--file", str(tmp_path / "input"), "--bootstrap", servers)
+    sending = begun(*words, stderr=subprocess.PIPE)
+    err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
+    assert sending.returncode == 1 and "input, line 2 has " in err, err
+    assert f"1 sent to {topic}, 1 acknowledged" in err and "Traceback" not in err
+
+
+def test_input_that_cannot_be_read_any_more_ends_in_an_account(servers: str, topic: str) -> None:
+    """A terminal that goes away gives what was typed, and then an error."""
+    ours, theirs = os.openpty()
+    sending = begun("produce", topic, "--bootstrap", servers, stdin=ours, stderr=subprocess.PIPE)
+    assert sending.stderr is not None and b"the cluster has made it" in sending.stderr.readline()
+    os.write(theirs, b"a\n")
+    os.close(theirs)
+    err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
+    os.close(ours)
+    assert sending.returncode == 1, err
+    summary, problem = err.splitlines()
+    assert summary.startswith(f"1 sent to {topic}, 1 acknowledged, 0 failed")
+    assert problem == "klamm produce: Input/output error"
+
+
 def test_ctrl_c_sends_what_was_read(servers: str, topic: str) -> None:
     sending = begun("produce", topic, "--bootstrap", servers, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert sending.stdin is not None and sending.stderr is not None
@@ -193,6 +224,7 @@ def test_progress_is_for_a_terminal_and_when_it_takes_long(servers: str, topic: 
         (("--partition", "0", "--from", "end"), ""),
         (("--partition", "0", "--count", "0"), ""),
         (("--partition", "0", "--from", "150m ago"), "7 8 9"),
+        (("--partition", "0", "--from", "99999999999999w ago"), "0 1 2 3 4 5 6 7 8 9"),
         (("--partition", "0", "--from", "PT2H30M", "--until", "30m"), "7 8"),
         (("--from", "-1"), "9 19"),
         (("--from", "8", "--partition", "0", "--partition", "1"), "8 9 18 19"),
@@ -252,17 +284,59 @@ def test_nothing_there_is_said(klamm_command: Klamm, servers: str, topic: str) -
         (("produce", "x", "--value", "a", "--header", "a"), 2, "NAME=VALUE"),
         (("produce", "x", "--value", "a", "--partition", "two"), 2, "or any"),
         (("produce", "not/a/name", "--value", "a"), 2, "Topic name is invalid"),
+        (("produce", "\udcff", "--value", "a"), 2, "is no UTF-8"),
         (("consume", "not-there"), 1, "there is no topic not-there"),
         (("consume", "x", "--from", "yesterday"), 2, "'1h ago'"),
         (("consume", "x", "--format", "jsn"), 2, "expected value, json, or a pattern"),
         (("consume", "x", "--format", "%q"), 2, "there is no %q"),
         (("consume", "x", "--group", "g", "--partition", "0"), 2, "say one of them"),
+        (("produce", "x", "--value", "a", "--header", "\udcff=1"), 2, "its name is no UTF-8"),
     ],
 )
 def test_what_is_refused_is_said_in_words(klamm_command: Klamm, words: tuple[str, ...], code: int, said: str) -> None:
     ended, out, err = klamm_command(*words)
     assert (ended, out) == (code, b"") and said in err, err
     assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("produce", "x", "--timeout", "3000000"), "above 0 and at most 2147483"),
+        (("produce", "x", "--timeout", "inf"), "above 0 and at most 2147483"),
+        (("produce", "x", "--rate", "nan"), "expected a number above 0"),
+        (("consume", "x", "--count", "9" * 30), "expected a number from 0 to"),
+        (("bench", "--partitions", "99999999999"), "expected a number from 1 to 2147483647"),
+        (("bench", "--size", "99999999999"), "expected a number from 0 to"),
+        (("topic", "create", "x", "--partitions", "99999999999"), "expected a number from 0 to 2147483647"),
+    ],
+)
+def test_numbers_that_there_is_no_room_for(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [(), ("--group", "g")])
+def test_a_full_disk_is_said(servers: str, counted: str, words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        reading = begun("consume", counted, *words, "--bootstrap", servers, stdout=full, stderr=subprocess.PIPE)
+        err = reading.communicate(timeout=LONG_SECONDS)[1]
+        assert (reading.returncode, err) == (1, b"klamm consume: No space left on device\n")
+        listing = begun("topic", "list", "--bootstrap", servers, stdout=full, stderr=subprocess.PIPE)
+        err = listing.communicate(timeout=LONG_SECONDS)[1]
+    assert listing.returncode == 1 and err.endswith(b"No space left on device\n") and len(err.splitlines()) == 1
+
+
+def test_what_the_client_library_refuses_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    def act() -> int:
+        Producer({"bootstrap.servers": "x", "message.timeout.ms": -1})
+        return 0
+
+    assert carried_out("produce", act) == 1
+    assert capsys.readouterr().err.startswith("klamm produce: Configuration property")
 
 
 def test_a_partition_that_is_not_there(klamm_command: Klamm, counted: str) -> None:

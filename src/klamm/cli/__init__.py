@@ -66,15 +66,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     run = import_module(f"klamm.cli.{words[0]}").run
     try:
-        code = int(run(words[1:]))
-        sys.stdout.flush()
-        return code
+        return _written(words[0], int(run(words[1:])))
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # `| head` has read what it wanted. Python would complain once more when it flushes at the end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # `| head` has read what it wanted.
+        _drop_output()
         return NOBODY_READS
+
+
+def _written(command: str, code: int) -> int:
+    """The exit code, when all that was printed is where it belongs: a disk may be full."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        _drop_output()
+        if not code:
+            print(f"klamm {command}: cannot write the result: {problem.strerror}", file=sys.stderr)
+        return code or 1
+    return code
+
+
+def _drop_output() -> None:
+    """Python would complain once more when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def help_text() -> str:

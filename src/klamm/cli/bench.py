@@ -11,13 +11,24 @@ from klamm.cli.bench_measuring import (
     measured_consume,
     measured_latency,
     measured_produce,
+    random_values,
     versions,
 )
 from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.librdkafka import ACKS, COMPRESSIONS
-from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, parser_of
-from klamm.cli.produce import count_of
+from klamm.cli.librdkafka import ACKS, BIGGEST_MESSAGE, COMPRESSIONS
+from klamm.cli.options import (
+    MOST_32,
+    MOST_REPLICAS,
+    Misused,
+    add_json,
+    add_where,
+    addresses_of,
+    bootstrap_of,
+    count_of,
+    parser_of,
+    whole_of,
+)
 from klamm.cli.progress import Progress
 from klamm.cli.saying import print_json, say
 from klamm.cli.topic_asking import partitions_made
@@ -46,10 +57,19 @@ RECORDS, SIZE, SINGLE = 200_000, 100, 500
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("bench", DESCRIPTION, EXAMPLES)
     parser.add_argument("--records", type=count_of, default=RECORDS, metavar="N", help=f"to send and read ({RECORDS})")
-    parser.add_argument("--size", type=count_of, default=SIZE, metavar="BYTES", help=f"of each value ({SIZE})")
+    parser.add_argument(
+        "--size", type=whole_of(0, BIGGEST_MESSAGE), default=SIZE, metavar="BYTES", help=f"of each value ({SIZE})"
+    )
     parser.add_argument("--single", type=count_of, default=SINGLE, metavar="N", help=f"sent one at a time ({SINGLE})")
-    parser.add_argument("--partitions", type=int, metavar="N", help="of the topic; else the brokers' num.partitions")
-    parser.add_argument("--replication", type=int, metavar="N", help="else the brokers' default.replication.factor")
+    parser.add_argument(
+        "--partitions", type=whole_of(1, MOST_32), metavar="N", help="of the topic; else the brokers' num.partitions"
+    )
+    parser.add_argument(
+        "--replication",
+        type=whole_of(1, MOST_REPLICAS),
+        metavar="N",
+        help="else the brokers' default.replication.factor",
+    )
     parser.add_argument("--acks", choices=tuple(ACKS), default="all", help="who has to have a record (all)")
     parser.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of the batches (none)")
     add_where(parser)
@@ -67,8 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         raise Misused("--records: at least one, or there is nothing to measure")
     bootstrap = bootstrap_of(options)
     cluster = Cluster(addresses_of(bootstrap))
-    # Bytes that no codec makes small.
-    value = os.urandom(options.size)
+    values = random_values(options.size)
     settings = {
         "acks": ACKS[options.acks],
         "enable.idempotence": ACKS[options.acks] == ACKS["all"],
@@ -80,9 +99,11 @@ def _run(options: argparse.Namespace) -> int:
         progress.show(lambda: text)
 
     with _topic(options, cluster) as topic:
-        produced = measured_produce(bootstrap, topic, options.records, value, settings, shown)
+        produced = measured_produce(bootstrap, topic, options.records, values, settings, shown)
         consumed = measured_consume(bootstrap, cluster, topic, options.records, options.size, shown)
-        latency = measured_latency(bootstrap, topic, options.single, value, settings, shown) if options.single else None
+        latency = (
+            measured_latency(bootstrap, topic, options.single, values, settings, shown) if options.single else None
+        )
         progress.clear()
     if options.json:
         print_json(_document(options, produced, consumed, latency))

@@ -4,10 +4,11 @@ The clock runs from the first record to the last acknowledgement, or from the fi
 producer has sent one before, because it takes librdkafka half a second to get ready.
 """
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import islice
 from typing import Any
 
 from klamm.cli.consume_bounds import extent_of
@@ -18,6 +19,7 @@ from klamm.cli.librdkafka import library, new_consumer, new_producer
 from klamm.cli.produce_sending import Sender
 
 ANSWER_SECONDS = 30.0
+POOL_BYTES = 4 << 20
 
 Shown = Callable[[str], None]
 
@@ -47,25 +49,38 @@ class Latency:
     most_ms: float
 
 
+def random_values(size: int) -> Iterator[bytes]:
+    """Endless, and no codec makes them small: each is random, and not what the one before it was.
+
+    Cut from one pool, because to draw them would take longer than to send them. A step that is odd comes to every
+    place before it comes to one again, and a batch is smaller than the pool.
+    """
+    pool = os.urandom(POOL_BYTES + size)
+    place, step = 0, size | 1
+    while True:
+        yield pool[place : place + size]
+        place = (place + step) % POOL_BYTES
+
+
 def measured_produce(
-    bootstrap: str, topic: str, records: int, value: bytes, settings: Mapping[str, object], shown: Shown
+    bootstrap: str, topic: str, records: int, values: Iterator[bytes], settings: Mapping[str, object], shown: Shown
 ) -> Throughput:
     sender = Sender(bootstrap, topic, settings)
-    record: Record = (value, None, ANY_PARTITION, None, None, NOW_MS, None)
+    first = next(values)
 
     def show() -> None:
         shown(f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged")
 
-    sender.send([record], show)
+    sender.send([_record(first)], show)
     sender.flush(show)
     began = time.monotonic()
-    sender.send(repeat(record, records), show)
+    sender.send(map(_record, islice(values, records)), show)
     sender.flush(show)
     seconds = time.monotonic() - began
     if sender.acknowledged < sender.sent:
         problems = ", ".join(sender.problems) or "no acknowledgement"
         raise Refused(f"{sender.failed:,} of {sender.sent:,} records were not acknowledged: {problems}")
-    return Throughput(records, len(value), seconds)
+    return Throughput(records, len(first), seconds)
 
 
 def measured_consume(bootstrap: str, cluster: Cluster, topic: str, records: int, size: int, shown: Shown) -> Throughput:
@@ -94,7 +109,7 @@ def measured_consume(bootstrap: str, cluster: Cluster, topic: str, records: int,
 
 
 def measured_latency(
-    bootstrap: str, topic: str, records: int, value: bytes, settings: Mapping[str, object], shown: Shown
+    bootstrap: str, topic: str, records: int, values: Iterator[bytes], settings: Mapping[str, object], shown: Shown
 ) -> Latency:
     """One after the other, each when the one before it was acknowledged."""
     producer: Any = new_producer(bootstrap, {**settings, "linger.ms": 0, "delivery.report.only.error": False})
@@ -102,6 +117,7 @@ def measured_latency(
     times_ms = []
     # The first one finds the leader, and gets an id.
     for number in range(records + 1):
+        value = next(values)
         began = time.perf_counter()
         producer.produce(topic, value, on_delivery=lambda problem, _: answers.append(problem))
         while not answers:
@@ -120,6 +136,10 @@ def measured_latency(
 def versions() -> str:
     kafka = library()
     return f"confluent-kafka {kafka.version()}, librdkafka {kafka.libversion()[0]}"
+
+
+def _record(value: bytes) -> Record:
+    return value, None, ANY_PARTITION, None, None, NOW_MS, None
 
 
 def _at(ordered: list[float], share: float) -> float:

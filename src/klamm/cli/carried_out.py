@@ -1,6 +1,8 @@
 """A command that asks a cluster, carried out: whatever stands in its way becomes one line and an exit code."""
 
+import sys
 from collections.abc import Callable
+from typing import Any
 
 from klamm.cli.options import Misused
 from klamm.cli.saying import MISUSED, failed
@@ -15,7 +17,30 @@ def carried_out(command: str, action: Callable[[], int], *problems: type[Excepti
         return action()
     except Misused as problem:
         return failed(command, problem, MISUSED)
+    except UnicodeEncodeError as problem:
+        # A word of the command line may be any bytes; whatever has a name on the wire is text.
+        return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
     except NoAnswer as problem:
         return failed(command, f"no broker answers: {problem}")
     except known as problem:
         return failed(command, problem)
+    except BrokenPipeError:
+        raise
+    except OSError as problem:
+        where = "" if problem.filename is None else f"{problem.filename}: "
+        return failed(command, f"{where}{problem.strerror or problem}")
+    except Exception as problem:
+        if not _is_of_the_client(problem):
+            raise
+        return failed(command, _in_words(problem))
+
+
+def _is_of_the_client(problem: Exception) -> bool:
+    """A library that nobody has imported raises nothing: it is not imported for the question."""
+    kafka: Any = sys.modules.get("confluent_kafka")
+    return kafka is not None and isinstance(problem, kafka.KafkaException)
+
+
+def _in_words(problem: Exception) -> str:
+    told: Any = problem.args[0] if problem.args else problem
+    return str(told.str()) if hasattr(told, "str") else str(told)

@@ -17,10 +17,9 @@ from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_reading import Reading
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
-from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
-from klamm.cli.produce import count_of
+from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
 from klamm.cli.progress import Progress
-from klamm.cli.saying import counted, say
+from klamm.cli.saying import FAILED, counted, say
 from klamm.cli.topic_asking import chosen, partitions_of
 from klamm.local.asking import NoAnswer
 
@@ -47,8 +46,9 @@ patterns: %t topic  %p partition  %o offset  %k key  %v value  %h headers  %T ti
           %K %S sizes of key and value, -1 for null  %% percent  \n \t \r \0 \\ \x1f; nothing is added at the end
 JSON: a string is UTF-8 text, {"base64": "AAECAw=="} is any bytes, null is null; `klamm produce --format json` takes it
 
-exit code 0: read to the end, or as many as asked for; 1: the cluster refused it or does not answer; 2: asked for in a
-way that makes no sense; 130: Ctrl-C; 141: whoever read our output has gone
+exit code 0: read to the end, or as many as asked for; 1: the cluster refused it or does not answer, or what
+was read could not be committed; 2: asked for in a way that makes no sense; 130: Ctrl-C; 141: whoever read our output
+has gone
 """
 
 ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
@@ -107,8 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     partitions = chosen(options.topic, partitions_of(cluster, options.topic), options.partition)
     extent = extent_of(cluster, options.topic, partitions, ISOLATION[options.isolation])
     consumption = Consumption(options, cluster, extent, begin, until)
-    _print_all(consumption, bootstrap, shown)
-    return 0
+    return _print_all(consumption, bootstrap, shown)
 
 
 class Consumption:
@@ -148,7 +147,7 @@ class Consumption:
         return extent_of(self._cluster, self.options.topic, self.partitions, ISOLATION[self.options.isolation])
 
 
-def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
+def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     options = consumption.options
     settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
@@ -167,21 +166,27 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> None:
             if not options.follow:
                 reading.stop_at(stops)
 
-    reading = Reading(consumer, options.topic, consumption.stops, look_again)
+    reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=options.follow)
     # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.
     gc.disable()
     member = Membership(consumer, reading, consumption.starts) if options.group else None
+    is_committed = True
     try:
-        if member is not None:
-            member.join(options.topic)
-        else:
-            reading.begin(consumption.starts)
-        _print_batches(reading, consumption, shown, member)
-    finally:
-        gc.enable()
-        if member is not None:
-            member.commit(wait=True)
-        consumer.close()
+        try:
+            if member is not None:
+                member.join(options.topic)
+            else:
+                reading.begin(consumption.starts)
+            _print_batches(reading, consumption, shown, member)
+        finally:
+            gc.enable()
+            is_committed = member is None or member.leave()
+            consumer.close()
+    except KeyboardInterrupt:
+        # Whoever follows is ended like this: a script wants to know what will be read twice.
+        if is_committed:
+            raise
+    return 0 if is_committed else FAILED
 
 
 def _print_batches(reading: Reading, consumption: Consumption, shown: Format, member: Membership | None) -> None:

@@ -43,16 +43,21 @@ def bound_of(option: str, text: str, now_ms: int) -> Bound:
         return Bound(before_end=-number) if word.startswith("-") else Bound(offset=number)
     if AGO.fullmatch(word):
         parts = AGO_PART.findall(word)
-        return Bound(time_ms=now_ms - int(sum(float(number) * MS_IN[UNITS[unit.lower()]] for number, unit in parts)))
+        return _at(now_ms - sum(float(number) * MS_IN[UNITS[unit.lower()]] for number, unit in parts))
     try:
         if word[:1] in ("P", "p"):
-            return Bound(time_ms=now_ms - duration_ms_of(word))
-        return Bound(time_ms=time_ms_of(word, option))
+            return _at(now_ms - duration_ms_of(word))
+        return _at(time_ms_of(word, option))
     except Misused:
         raise Misused(
             f"{option} {text}: expected beginning, end, an offset, -N for the last N, a time as 2026-11-16T06:30, "
             "or how long ago, as '1h ago' or 90s"
         ) from None
+
+
+def _at(time_ms: float) -> Bound:
+    """Before 1970 there are no records, and the protocol has other meanings for such times."""
+    return BEGINNING if time_ms < 0 else Bound(time_ms=int(time_ms))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from klamm.cli.consume_reading import Reading
+from klamm.cli.group_asking import Refused
 from klamm.cli.librdkafka import library
 from klamm.cli.saying import say
 
@@ -35,20 +36,39 @@ class Membership:
         if time.monotonic() > self._committed + COMMIT_EVERY_SECONDS:
             self.commit(wait=False)
 
-    def commit(self, *, wait: bool) -> None:
+    def commit(self, *, wait: bool) -> bool:
+        """Whether it is committed, as far as that was waited for; if not, that is said."""
         self._committed = time.monotonic()
         if not self._written:
-            return
+            return True
         try:
-            self._consumer.commit(offsets=self._written, asynchronous=not wait)
+            done = self._consumer.commit(offsets=self._written, asynchronous=not wait)
         except library().KafkaException as problem:
-            say(f"klamm consume: the group's offsets could not be committed: {problem.args[0].str()}")
+            return _not_committed(problem.args[0].str())
+        refused = [each for each in done or () if each.error is not None]
+        return _not_committed(_in_words(refused[0])) if refused else True
+
+    def leave(self) -> bool:
+        """The last commit: whether it was done."""
+        is_committed = self.commit(wait=True)
+        self._written = []
+        return is_committed
 
     def _assigned(self, _: Any, partitions: Sequence[Any]) -> None:
-        offsets = {}
-        for each in self._consumer.committed(list(partitions), timeout=ANSWER_SECONDS) if partitions else ():
-            offsets[each.partition] = each.offset if each.offset >= 0 else self._starts.get(each.partition, 0)
-        self._reading.begin(offsets)
+        self._reading.begin(self._offsets(partitions) if partitions else {})
+
+    def _offsets(self, partitions: Sequence[Any]) -> dict[int, int]:
+        """Refused if nobody tells where the group was: to begin anew would be to read everything twice."""
+        try:
+            found = self._consumer.committed(list(partitions), timeout=ANSWER_SECONDS)
+        except library().KafkaException as problem:
+            raise Refused(f"where the group was is not known: {problem.args[0].str()}") from None
+        for each in found:
+            if each.error is not None:
+                raise Refused(f"where the group was is not known: {_in_words(each)}")
+        return {
+            each.partition: each.offset if each.offset >= 0 else self._starts.get(each.partition, 0) for each in found
+        }
 
     def _revoked(self, consumer: Any, partitions: Sequence[Any]) -> None:
         """Between two batches: what was handed out is written."""
@@ -59,3 +79,12 @@ class Membership:
         """Every one of them: the assignors that we name take all and share out anew."""
         self._written = []
         self._reading.lose()
+
+
+def _not_committed(why: str) -> bool:
+    say(f"klamm consume: the group's offsets could not be committed: {why}")
+    return False
+
+
+def _in_words(partition: Any) -> str:
+    return f"partition {partition.partition}: {partition.error.str()}"

@@ -27,13 +27,19 @@ WhenQuiet = Callable[[float], None]
 
 
 class Reading:
-    """Of one topic's partitions, each from an offset up to its stop. Without a stop it never ends."""
+    """Of one topic's partitions, each from an offset up to its stop. Without a stop it never ends.
 
-    def __init__(self, consumer: Any, topic: str, stops: Mapping[int, int], when_quiet: WhenQuiet) -> None:
+    With `follows` it does not end for having no partition either: a group may give it one when another member goes.
+    """
+
+    def __init__(
+        self, consumer: Any, topic: str, stops: Mapping[int, int], when_quiet: WhenQuiet, *, follows: bool = False
+    ) -> None:
         self._consumer = consumer
         self._topic = topic
         self.stops = dict(stops)
         self._when_quiet = when_quiet
+        self._follows = follows
         self._kafka = library()
         self._passing = {getattr(self._kafka.KafkaError, name) for name in PASSING}
         self._open: set[int] = set()
@@ -60,7 +66,7 @@ class Reading:
         """Until every partition is at its stop, or so many records have come. An empty one where nothing came."""
         left = count
         heard = asked = time.monotonic()
-        while (self._open or not self._has_begun) and left != 0:
+        while self._has_more() and left != 0:
             batch = self._read(BATCH if left is None else min(BATCH, left))
             messages = [message for message in batch if message.error() is None]
             if len(messages) < len(batch):
@@ -77,7 +83,8 @@ class Reading:
             yield messages
 
     def stop_at(self, stops: Mapping[int, int]) -> None:
-        """From now on. What was handed out already was handed out."""
+        """From now on, and nothing that comes later is followed. What was handed out already was handed out."""
+        self._follows = False
         self.stops = dict(stops)
         position = {each.partition: each.offset for each in self._positions(self._open)}
         at = {partition: max(position[partition], self._begun[partition]) for partition in self._open}
@@ -89,6 +96,9 @@ class Reading:
         for each in found:
             each.offset = min(each.offset, self.stops.get(each.partition, each.offset))
         return found
+
+    def _has_more(self) -> bool:
+        return bool(self._open) or not self._has_begun or (self._follows and not self._begun)
 
     def _read(self, at_most: int) -> list[Message]:
         """What is there, at once; else the next to come. Together they would be waited for until all are there."""

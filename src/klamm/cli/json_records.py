@@ -16,6 +16,8 @@ from typing import Any
 ANY_PARTITION = -1
 NOW_MS = 0
 """What librdkafka takes for "you choose" and "the time it is"."""
+LAST_PARTITION, LAST_MS = (1 << 31) - 1, (1 << 63) - 1
+"""What the protocol has room for."""
 
 Headers = Sequence[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, None, None, int, Headers | None]
@@ -47,7 +49,7 @@ def json_of(topic: str) -> Callable[[Any], str]:
 def record_of(line: bytes) -> Record:
     try:
         fields = json.loads(line)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise NotARecord(f"is no JSON: {problem}") from None
     if not isinstance(fields, dict):
         raise NotARecord('is no JSON object, as {"key": "a", "value": "x"}')
@@ -57,12 +59,21 @@ def record_of(line: bytes) -> Record:
     return (
         _bytes("value", fields.get("value")),
         _bytes("key", fields.get("key")),
-        _whole("partition", fields.get("partition"), ANY_PARTITION),
+        _whole("partition", fields.get("partition"), LAST_PARTITION, ANY_PARTITION),
         None,
         None,
-        _whole("timestamp", fields.get("timestamp"), NOW_MS),
+        _whole("timestamp", fields.get("timestamp"), LAST_MS, NOW_MS),
         _headers(headers) if headers else None,
     )
+
+
+def is_text(text: str) -> bool:
+    """UTF-8 has bytes for it. Half a surrogate pair is a str in Python, and librdkafka dies of it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _text(data: "bytes | str | None") -> str:
@@ -83,10 +94,9 @@ def _bytes(field: str, said: Any) -> bytes | None:
     if said is None:
         return None
     if isinstance(said, str):
-        try:
-            return said.encode()
-        except UnicodeEncodeError:
-            raise NotARecord(f"has half a character in its {field}; bytes are written as base64") from None
+        if not is_text(said):
+            raise NotARecord(f"has half a character in its {field}; bytes are written as base64")
+        return said.encode()
     if isinstance(said, dict) and said.keys() == {"base64"} and isinstance(said["base64"], str):
         try:
             return b64decode(said["base64"], validate=True)
@@ -95,11 +105,11 @@ def _bytes(field: str, said: Any) -> bytes | None:
     raise NotARecord(f'has a {field} that is no string, {{"base64": "…"}} or null; a document goes into a string')
 
 
-def _whole(field: str, said: Any, otherwise: int) -> int:
+def _whole(field: str, said: Any, most: int, otherwise: int) -> int:
     if said is None:
         return otherwise
-    if type(said) is not int or said < 0:
-        raise NotARecord(f"has a {field} that is no number from 0 upwards")
+    if type(said) is not int or not 0 <= said <= most:
+        raise NotARecord(f"has a {field} that is no number from 0 to {most}")
     return said
 
 
@@ -107,6 +117,8 @@ def _headers(said: Any) -> Headers:
     pairs = list(said.items()) if isinstance(said, dict) else said
     if not isinstance(pairs, list) or not all(_is_pair(pair) for pair in pairs):
         raise NotARecord('has headers that are no list of [name, value], as [["source", "till-3"]]')
+    if not all(is_text(name) for name, _ in pairs):
+        raise NotARecord("has half a character in the name of a header; names are text")
     return [(name, _bytes("header", value)) for name, value in pairs]
 
 

@@ -1,6 +1,7 @@
 """Options that several commands share, and what is made of them."""
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,9 @@ if TYPE_CHECKING:
 
 DEFAULT_DIRECTORY = "klamm-data"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+MOST_REPLICAS, MOST_32, MOST_64 = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
+"""What the protocol and the client library have room for."""
 
 
 class Misused(Exception):  # noqa: N818
@@ -104,3 +108,42 @@ def addresses_of(bootstrap: str) -> "list[Address]":
             raise Misused(f"{text} is no HOST:PORT, as in 127.0.0.1:9092")
         found.append(Address(host.strip("[]"), int(port)))
     return found
+
+
+# Numbers, each within what there is room for.
+
+
+def whole_of(least: int, most: int) -> Callable[[str], int]:
+    def number_of(text: str) -> int:
+        try:
+            number = int(text.replace("_", "").replace(",", ""))
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text}: expected a number from {least} to {most}")
+        return number
+
+    return number_of
+
+
+count_of = whole_of(0, MOST_64)
+
+
+def rate_of(text: str) -> float:
+    return _above_zero(text, math.inf)
+
+
+def seconds_of(text: str) -> float:
+    """As long as librdkafka can count milliseconds."""
+    return _above_zero(text, MOST_32 // 1_000)
+
+
+def _above_zero(text: str, most: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= most:
+        upto = "" if math.isinf(most) else f" and at most {most}"
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0{upto}")
+    return number

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -11,10 +11,21 @@ from typing import BinaryIO
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.json_records import ANY_PARTITION, Record
+from klamm.cli.json_records import ANY_PARTITION, Record, is_text
 from klamm.cli.librdkafka import ACKS, COMPRESSIONS, library
-from klamm.cli.options import Misused, add_json, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.cli.options import (
+    Misused,
+    add_json,
+    add_where,
+    addresses_of,
+    bootstrap_of,
+    count_of,
+    parser_of,
+    rate_of,
+    seconds_of,
+)
 from klamm.cli.produce_records import (
+    FEW_BYTES,
     BadLine,
     Shape,
     lines_and_whether_few,
@@ -49,6 +60,9 @@ lines of JSON (--format json), as `klamm consume --format json` prints them; eve
   {"key": "ann", "value": "hello", "headers": [["source", "till-3"]], "partition": 0, "timestamp": 1700000000000}
   a string is UTF-8 text, {"base64": "AAECAw=="} is any bytes, null is null; topic and offset are left aside
 
+With --acks all nothing is doubled or out of order if a connection is lost (the producer is idempotent), except for one
+small input: a single --value, or one file or pipe that has ended below 64 KiB. Those go half a second sooner without.
+
 exit code 0: everything was acknowledged; 1: something was not, or nobody answers; 2: asked for in a way that makes no
 sense; 130: Ctrl-C, after what was sent until then
 """
@@ -77,7 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--acks", choices=tuple(ACKS), default="all", help="who has to have it: nobody, leader, all (all)")
     how.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of the batches (none)")
     how.add_argument("--rate", type=rate_of, metavar="N", help="so many a second; else as quickly as it goes")
-    how.add_argument("--timeout", type=rate_of, default=30.0, metavar="SECONDS", help="try for so long (30)")
+    how.add_argument("--timeout", type=seconds_of, default=30.0, metavar="SECONDS", help="try for so long (30)")
     add_where(parser)
     add_json(parser)
     return parser
@@ -128,18 +142,18 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
     try:
         if options.rate:
             records = sender.paced(records, options.rate, show)
-        try:
-            sender.send(records, show)
-        except BadLine as problem:
-            progress.clear()
-            code = failed("produce", f"{problem}; nothing from there on was sent")
+        sender.send(records, show)
         sender.flush(show)
-    except KeyboardInterrupt:
+    except BadLine as problem:
         progress.clear()
-        sender.flush(show)
+        code = failed("produce", f"{problem}; nothing from there on was sent")
+    except KeyboardInterrupt:
         code = 130
-    progress.clear()
-    _say_outcome(sender, progress.seconds, options)
+    finally:
+        # Whatever has ended it: what was sent until then is on its way, and is accounted for.
+        sender.flush(show)
+        progress.clear()
+        _say_outcome(sender, progress.seconds, options)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)
 
 
@@ -194,16 +208,13 @@ def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tup
     if options.whole and options.format == "json":
         raise Misused("--whole takes a file as it is; --format json reads its lines: say one of them")
     records: Iterator[Record]
-    are_few = True
     if options.value or options.tombstone:
         values = [text.encode(errors="surrogateescape") for text in options.value or ()]
         records = records_of_words(shape, values or [None])
+        are_few = len(values) <= 1 and sum(map(len, values)) < FEW_BYTES
     else:
         opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
-        if options.whole:
-            records = (record_of_whole(shape, file.read()) for file in opened)
-        else:
-            records, are_few = _records_of_files(options, shape, opened)
+        records, are_few = _records_of_files(options, shape, opened)
     return islice(records, options.count), are_few
 
 
@@ -212,7 +223,10 @@ def _records_of_files(
 ) -> tuple[Iterator[Record], bool]:
     begun = [lines_and_whether_few(file) for file in opened]
     are_few = len(begun) == 1 and begun[0][1]
-    if options.format == "json":
+    parts: Sequence[Iterable[Record]]
+    if options.whole:
+        parts = [(record_of_whole(shape, b"".join(lines)) for lines, _ in begun)]
+    elif options.format == "json":
         names = options.file or ["standard input"]
         parts = [records_of_json(shape, lines, name) for (lines, _), name in zip(begun, names, strict=True)]
     else:
@@ -235,6 +249,8 @@ def _header(text: str) -> tuple[str, bytes]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise Misused(f"--header {text}: expected NAME=VALUE, as --header source=till-3")
+    if not is_text(name):
+        raise Misused(f"--header {text!r}: its name is no UTF-8; only values may be any bytes")
     return name, value.encode(errors="surrogateescape")
 
 
@@ -246,15 +262,3 @@ def _partition(text: str | None) -> int | None:
     if not (text.isascii() and text.isdigit()):
         raise Misused(f"--partition {text}: expected the number of a partition, or any")
     return int(text)
-
-
-def count_of(text: str) -> int:
-    if (count := int(text.replace("_", "").replace(",", ""))) < 0:
-        raise ValueError
-    return count
-
-
-def rate_of(text: str) -> float:
-    if (rate := float(text)) <= 0:
-        raise ValueError
-    return rate

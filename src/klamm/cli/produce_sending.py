@@ -47,13 +47,18 @@ class Sender:
         while True:
             before = self.sent
             for record in islice(left, ROUND):
+                # Before the call: Ctrl-C that comes during it is raised right behind it, when the record is on its way.
                 self.sent += 1
                 try:
                     produce(topic, *record)
                 except BufferError:
+                    self.sent -= 1
                     self._send_when_there_is_room(record)
                 except self._failure as problem:
                     self._note(problem.args[0])
+                except Exception:
+                    self.sent -= 1
+                    raise
             if self.sent == before:
                 return
             self._producer.poll(0)
@@ -78,9 +83,11 @@ class Sender:
     def _send_when_there_is_room(self, record: Record) -> None:
         while True:
             self._producer.poll(ROOM_SECONDS)
+            self.sent += 1
             try:
                 self._producer.produce(self._topic, *record)
             except BufferError:
+                self.sent -= 1
                 continue
             except self._failure as problem:
                 self._note(problem.args[0])

@@ -1,0 +1,64 @@
+"""The account of `klamm produce`: what it counts is what librdkafka was given, whenever Ctrl-C comes."""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
+from klamm.cli.produce_sending import Sender
+
+RECORD: Record = (b"x", None, ANY_PARTITION, None, None, NOW_MS, None)
+ROOM = 5
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Somebody who is there and never answers: no record leaves the queue, and no error takes a place in it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def nothing() -> None:
+    pass
+
+
+def endless() -> Iterator[Record]:
+    while True:
+        yield RECORD
+
+
+def test_a_record_that_waits_for_room_is_not_sent_yet(silent: str) -> None:
+    sender = Sender(silent, "t", {"queue.buffering.max.messages": ROOM})
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        sender.send(endless(), nothing)
+    timer.join()
+    assert (sender.sent, sender.acknowledged, sender.failed) == (ROOM, 0, 0)
+
+
+def test_ctrl_c_at_any_moment_leaves_the_account_right(silent: str) -> None:
+    """From outside, as from a keyboard: most come while librdkafka takes a record."""
+    sender = Sender(silent, "t", {"queue.buffering.max.messages": 10_000_000})
+    before = signal.signal(signal.SIGVTALRM, signal.default_int_handler)
+    try:
+        for number in range(20):
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0.005 + number * 0.0001)
+                sender.send(endless(), nothing)
+            assert sender.acknowledged == 0, "neither one too many nor one too few"
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert sender.sent > 0
+
+
+def test_what_cannot_be_sent_at_all_is_not_counted(silent: str) -> None:
+    sender = Sender(silent, "t", {})
+    too_late: Record = (b"x", None, ANY_PARTITION, None, None, 1 << 64, None)
+    with pytest.raises(OverflowError):
+        sender.send([RECORD, too_late], nothing)
+    assert (sender.sent, sender.acknowledged) == (1, 0)

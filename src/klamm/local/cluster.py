@@ -101,6 +101,7 @@ class LocalCluster:
             record = with_ports(record, held.ports)
             record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
             if fresh:
+                mending.check_settings(self.directory, record)
                 mending.delete_data(self.directory)
             try:
                 begun = self._begin(record, record.nodes)

@@ -136,6 +136,15 @@ def test_data_of_another_version_or_cluster(home: Path, name: str, value: str, s
     assert f"{name}={value}" in identity.read_text(), "nothing is touched"
 
 
+def test_one_place_for_the_metrics_of_several_nodes(home: Path) -> None:
+    listener = "klamm.metrics.listener"
+    refused = klamm("up", "--detach", "--port", "0", "--set", f"{listener}=127.0.0.1:9404", "--dir", str(home))
+    assert refused.code == 1 and "one place for 3 nodes" in refused.err and not (home / FILE).exists()
+    assert len(refused.err.splitlines()) == 1
+    off = klamm("up", "--json", *ONE, "--set", f"{listener}=", "--dir", str(home))
+    assert off.code == 0 and off.json["nodes"][0]["metrics"] is None
+
+
 def test_directories_of_another_kind(home: Path, tmp_path: Path) -> None:
     up(home)
     klamm("down", "--dir", str(home))

@@ -136,6 +136,15 @@ def test_data_of_another_version_or_cluster(home: Path, name: str, value: str, s
     assert f"{name}={value}" in identity.read_text(), "nothing is touched"
 
 
+def test_one_place_for_the_metrics_of_several_nodes(home: Path) -> None:
+    listener = "klamm.metrics.listener"
+    refused = klamm("up", "--detach", "--port", "0", "--set", f"{listener}=127.0.0.1:9404", "--dir", str(home))
+    assert refused.code == 1 and "one place for 3 nodes" in refused.err and not (home / FILE).exists()
+    assert len(refused.err.splitlines()) == 1
+    off = klamm("up", "--json", *ONE, "--set", f"{listener}=", "--dir", str(home))
+    assert off.code == 0 and off.json["nodes"][0]["metrics"] is None
+
+
 def test_directories_of_another_kind(home: Path, tmp_path: Path) -> None:
     up(home)
     klamm("down", "--dir", str(home))
@@ -157,13 +166,17 @@ def test_fresh_deletes_when_nothing_stands_in_the_way_and_only_what_is_the_clust
         port = str(taken.getsockname()[1])
         assert klamm("up", "--fresh", "--brokers", "1", "--port", port, "--detach", "--dir", str(home)).code == 1
     assert klamm("up", "--fresh", "--brokers", "1", "--racks", "2", "--dir", str(home)).code == 1
+    unfit = klamm("up", "--fresh", *ONE, "--set", "num.partitions=abc", "--dir", str(home))
+    assert unfit.code == 1 and "num.partitions" in unfit.err and "nothing was deleted" in unfit.err
+    assert len(unfit.err.splitlines()) == 1
     assert read(up(home, "--detach"), "kept", 1) == ["one"], "it was not deleted for a start that could not be"
     klamm("down", "--dir", str(home))
     up(home, "--fresh", *ONE)
     assert klamm("topic", "list", "--json", "--dir", str(home)).json == []
     assert (home / "notes.txt").read_text() == "mine"
     klamm("down", "--dir", str(home))
-    (home / "node-papers").mkdir()
-    (home / "node-papers" / "thesis.tex").write_text("mine")
+    (home / "node-7").mkdir()
+    (home / "node-7" / "thesis.tex").write_text("mine")
     refused = klamm("up", "--fresh", *ONE, "--dir", str(home))
-    assert refused.code == 1 and "node-papers" in refused.err and (home / "node-papers" / "thesis.tex").exists()
+    assert refused.code == 1 and "node-7" in refused.err and (home / "node-7" / "thesis.tex").exists()
+    assert (home / "node-0" / "meta.properties").exists(), "nothing is touched"

@@ -1,10 +1,14 @@
 """`klamm lab` as a command: what it lists, says, keeps, and leaves behind, which is nothing."""
 
+import fcntl
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +21,7 @@ from klamm.lab.leftovers import tidy_up_after_others
 from klamm.lab.measured import Measured
 from klamm.lab.problems import LabError
 from klamm.lab.stage import Layout, Stage
+from klamm.local.problems import LocalError
 from klamm.local.processes import Process, state_of
 from klamm.local.record import read_record
 from tests.cli.running import klamm
@@ -82,7 +87,25 @@ def test_a_kept_cluster_goes_on_and_can_be_stopped(
         assert klamm("down", "--dir", str(directory)).code == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_cannot_be_kept_well_is_not_kept(scratch: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    nodes: list[Process] = []
+
+    def note(stage: Stage) -> Measured:
+        nodes.extend(node.process for node in stage.record.nodes if node.process is not None)
+        return ACKS
+
+    def fail(stage: Stage, *nodes: int) -> None:
+        raise LocalError("node 0 ended meanwhile")
+
+    monkeypatch.setattr(lab, "experiment", _instead(note))
+    monkeypatch.setattr(Stage, "start", fail)
+    assert main(["lab", "acks", "--keep"]) == 1
+    said = capsys.readouterr()
+    assert "ended meanwhile" in said.err and "klamm down" not in said.out
+    assert list(scratch.iterdir()) == [] and [state_of(node) for node in nodes] == ["dead"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_it_leaves_nothing(scratch: Path, number: signal.Signals) -> None:
     experiment = Running(scratch)
     experiment.process.send_signal(number)
@@ -99,6 +122,34 @@ def test_what_a_killed_one_left_is_removed_by_the_next(scratch: Path) -> None:
     assert tidy_up_after_others() == [experiment.directory]
     assert list(scratch.iterdir()) == []
     wait_until(lambda: experiment.living() == [], "its brokers are dead")
+
+
+def test_a_closed_terminal_leaves_nothing(scratch: Path) -> None:
+    """It hangs up on the experiment, and takes no more of its words."""
+    terminal, theirs = pty.openpty()
+    experiment = Running(scratch, theirs)
+    os.close(theirs)
+    os.close(terminal)
+    assert experiment.process.wait(20) != 0
+    assert list(scratch.iterdir()) == [] and experiment.living() == []
+
+
+def test_leftovers_of_others_are_theirs(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everybody may write into the temporary directory, and say there what should be removed and killed."""
+    nobody = json.dumps({"pid": os.getpid(), "birth": "another boot:1"})
+    elsewhere, link = scratch / "elsewhere", scratch / "klamm-lab-link"
+    left = scratch / "klamm-lab-acks-x"
+    for directory in (elsewhere, left):
+        directory.mkdir()
+        (directory / "owner.json").write_text(nobody)
+    link.symlink_to(elsewhere)
+    uid = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    assert tidy_up_after_others() == []
+    monkeypatch.undo()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    assert tidy_up_after_others() == [left]
+    assert not left.exists() and (elsewhere / "owner.json").exists()
 
 
 def test_a_claim_that_does_not_hold_is_said_and_is_an_exit_code(
@@ -132,12 +183,23 @@ def _instead(measured: Callable[[Stage], Measured]) -> Callable[[str], Experimen
     return lambda name: Experiment(name, "a title", "a plan", Layout(brokers=1), measured)
 
 
+def _control(terminal: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
 class Running:
     """An experiment in a process of its own, whose brokers are up."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, terminal: int | None = None) -> None:
+        """Its words on standard error go to the terminal, if it has one."""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "klamm", "lab", "isr"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [sys.executable, "-m", "klamm", "lab", "isr"],
+            stdin=terminal,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if terminal is None else terminal,
+            text=True,
+            start_new_session=terminal is not None,
+            preexec_fn=None if terminal is None else lambda: _control(terminal),
         )
         assert self.process.stdout is not None
         assert any("brokers are up" in line for line in self.process.stdout), "it begins"

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import AdminClient
 
 from klamm.ids import TopicPartition
 from klamm.local.agreeing import Wish
@@ -59,6 +61,19 @@ def test_ends_sizes_and_a_broker_that_stands_still(cluster: LocalCluster) -> Non
         seen(looker, "it has all of it", lambda look: look.behind(follower, place) == 0)
 
 
+def test_a_partition_begins_where_records_are_left(cluster: LocalCluster) -> None:
+    servers, place = cluster.record().bootstrap_servers, TopicPartition("shortened", 0)
+    create_topic(servers, place.topic)
+    write(servers, place.topic, *("x" * 100 for _ in range(50)))
+    with Looker(cluster) as looker:
+        seen(looker, "all of it", lambda look: (look.starts.get(place), look.ends.get(place)) == (0, 50))
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        for deleted in admin.delete_records([Place(place.topic, 0, 40)]).values():
+            deleted.result(30)
+        write(servers, place.topic, "another")
+        seen(looker, "what is left", lambda look: (look.starts[place], look.ends[place]) == (40, 51))
+
+
 def _equal(look: Look, place: TopicPartition) -> bool:
     return len({look.sizes[broker].get(place) for broker in range(3)}) == 1
 
@@ -66,7 +81,7 @@ def _equal(look: Look, place: TopicPartition) -> bool:
 def test_partitions_in_which_nothing_happens_are_not_asked_about(
     cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred topics, and one that somebody writes to: the connections stay, and one end is asked for."""
+    """A hundred topics, and one that somebody writes to: the connections stay, and one start and end are asked for."""
     servers = cluster.record().bootstrap_servers
     for number in range(10):
         create_topic(servers, f"idle-{number}", partitions=10)
@@ -86,7 +101,7 @@ def test_partitions_in_which_nothing_happens_are_not_asked_about(
     monkeypatch.setattr(Conversation, "ask", noted)
     monkeypatch.setattr(Conversation, "__init__", counted)
 
-    def ends_asked(looker: Looker) -> list[str]:
+    def offsets_asked(looker: Looker) -> list[str]:
         asked.clear()
         looker.look()
         return [
@@ -98,10 +113,10 @@ def test_partitions_in_which_nothing_happens_are_not_asked_about(
         ]
 
     with Looker(cluster) as looker:
-        assert len(ends_asked(looker)) > 100, "at first, about all"
-        wait_until(lambda: ends_asked(looker) == [], "nothing happens")
+        assert len(offsets_asked(looker)) > 200, "at first, about all"
+        wait_until(lambda: offsets_asked(looker) == [], "nothing happens")
         write(servers, "busy", "one")
-        assert ends_asked(looker) == ["busy-0"]
+        assert offsets_asked(looker) == ["busy-0", "busy-0"]
         assert opened["connections"] == 3
         assert looker.pause_seconds < 5
 

@@ -1,8 +1,10 @@
 """Processes: states, signals, and that a number given to somebody else is never signalled."""
 
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,18 @@ def test_a_watch_tells_who_ended(child: "subprocess.Popen[bytes]", tmp_path: Pat
         assert watch.wait_ended(LONG_SECONDS) == processes[1:], "and again, as often as it is asked"
     with Watch(processes) as late:
         assert late.wait_ended(LONG_SECONDS) == processes[1:], "also of those that were gone before"
+
+
+def test_a_watch_among_a_thousand_open_files(child: "subprocess.Popen[bytes]") -> None:
+    with ExitStack() as many:
+        descriptor = -1
+        while descriptor < 1024:
+            descriptor = os.dup(0)
+            many.callback(os.close, descriptor)
+        process = process_of(child.pid)
+        assert not wait_ended(process, 0.0)
+        child.kill()
+        assert wait_ended(process, LONG_SECONDS)
 
 
 def test_what_a_process_says_is_appended_to_its_log(tmp_path: Path) -> None:

@@ -37,6 +37,14 @@ def test_what_groups_have_read_goes_out() -> None:
     assert total(found).records_out == 200, "what a new group had read before is not read now"
 
 
+def test_bytes_that_go_out_are_those_of_records_that_are_there() -> None:
+    """Retention removed nine thousand of ten; a record had a hundred bytes before, and has them still."""
+    moved = {"starts": {place(0): 9_000}, "ends": {place(0): 10_000}}
+    before = replace(healthy(), **moved, committed={"a": {place(0): 9_100}})
+    after = replace(grown(before, 0, seconds=4), committed={"a": {place(0): 9_500}})
+    assert rates([before, after])[0].bytes_out == 10_000
+
+
 def test_a_burst_is_forgotten() -> None:
     recently, look = Recently(), healthy()
     recently.note(look)
@@ -50,7 +58,8 @@ def test_a_burst_is_forgotten() -> None:
 
 
 def test_a_size_is_a_place_in_the_log() -> None:
-    assert reached(100, 100, 40) == 40
-    assert reached(50, 100, 40) == 20
-    assert reached(0, 0, 0) == 0
-    assert reached(120, 100, 40) == 40, "asked a moment later than its leader"
+    assert reached(100, 100, 0, 40) == 40
+    assert reached(50, 100, 0, 40) == 20
+    assert reached(0, 0, 0, 0) == 0
+    assert reached(120, 100, 0, 40) == 40, "asked a moment later than its leader"
+    assert reached(50, 100, 1_000, 1_040) == 1_020, "what retention removed is in nobody's size"

@@ -111,6 +111,21 @@ def test_a_leader_that_is_cut_off_is_replaced_and_follows_when_healed(cluster: C
     cluster.wait_for_in_sync(topic)
 
 
+def test_while_one_is_cut_off_the_others_come_and_go(cluster: ClusterUnderTest, topic: str) -> None:
+    cluster.partition(0)
+    cluster.wait_for_in_sync(topic, brokers=[1, 2])
+    cluster.kill(1)
+    cluster.start(1)
+    cluster.wait_for_in_sync(topic, brokers=[1, 2])
+    with pytest.raises(NotPossible, match="heal"):
+        cluster.restart(0)
+    assert cluster.running == [0, 1, 2], "it was not stopped for a start that could not be"
+    cluster.kill(1)
+    cluster.kill(2)
+    with pytest.raises(NotPossible, match="heal"):
+        cluster.start(1)
+
+
 def test_a_slow_follower_holds_up_who_waits_for_all(cluster: ClusterUnderTest, topic: str) -> None:
     write(cluster.bootstrap_servers, topic, "warm")
     follower = next(broker for broker in cluster.brokers if broker != cluster.leader_of(topic))

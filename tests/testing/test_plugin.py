@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from proof.fixtures import left_behind
 
+from klamm.testing import plugin
 from tests.harness.waiting import wait_until
 
 IDLE = """
@@ -73,6 +74,20 @@ def test_hangs(klamm_cluster):
     time.sleep(600)
 """
 
+FORKS = """
+import os, pathlib, time
+
+def test_forks(klamm_embedded_session): ...
+
+def test_a_child_outlives_the_run():
+    child = os.fork()
+    if not child:
+        os.closerange(0, 3)
+        time.sleep(600)
+        os._exit(0)
+    pathlib.Path("child").write_text(str(child))
+"""
+
 
 @pytest.fixture
 def temporary(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -128,6 +143,8 @@ def test_options_that_cannot_be_are_said_in_a_line(pytester: pytest.Pytester, te
     ):
         result = run(pytester, option)
         result.stdout.fnmatch_lines([said])
+    result = run(pytester, "--klamm-log-lines=few")
+    result.stderr.fnmatch_lines(["*klamm: log lines is a number, not 'few'"])
 
 
 def test_the_sessions_cluster_is_mended_and_its_log_is_in_the_report(
@@ -159,6 +176,23 @@ def test_a_run_that_is_ended_leaves_nothing(
     assert left_behind(temporary)["processes_left"]
     os.kill(int(process.read_text()[:-1]), number)
     assert hanging.wait(60) in codes
+
+
+def test_a_run_ends_while_a_child_of_a_test_goes_on(pytester: pytest.Pytester, temporary: Path) -> None:
+    """The child inherited all that was open when it was forked."""
+    pytester.makepyfile(FORKS)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:hypothesispytest", "--klamm-brokers=1"]
+    tests = subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert tests.wait(30) == 0
+    finally:
+        tests.kill()
+        os.kill(int((pytester.path / "child").read_text()), signal.SIGKILL)
+
+
+def test_an_old_pluggy_knows_all_that_the_plugin_asks_of_it() -> None:
+    """Else every run of pytest would fail beside it, also those that have nothing to do with Kafka."""
+    assert not plugin.pytest_runtest_makereport.pytest_impl["wrapper"]
 
 
 def test_the_sample_project_passes_with_two_workers(temporary: Path) -> None:

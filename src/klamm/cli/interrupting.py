@@ -1,8 +1,8 @@
-"""Commands that have something to tidy up: whoever ends them with SIGTERM wants what Ctrl-C does."""
+"""Commands that have something to tidy up: whoever ends them, or closes their terminal, wants what Ctrl-C does."""
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from klamm.cli.saying import say
 
@@ -11,13 +11,18 @@ from klamm.cli.saying import say
 def terminated_as_interrupted() -> Iterator[None]:
     """The first signal is a KeyboardInterrupt. Only the first: the second would find us at tidying up."""
 
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # Under nohup we outlive the terminal.
+        numbers.append(signal.SIGHUP)
+
     def interrupt(number: int, frame: object) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        say("tidying up ...")
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        with suppress(OSError):  # A terminal that was closed takes no more words.
+            say("tidying up ...")
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
     finally:

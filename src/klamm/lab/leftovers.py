@@ -1,13 +1,14 @@
 """The directories of experiments: whose they are, and what is left of those whose owner was killed.
 
 A directory says which process runs its experiment. If that one is no more, its nodes are killed and it is removed. One
-that is kept on purpose belongs to nobody, and is left alone.
+that is kept on purpose belongs to nobody, and is left alone; so is what another user put there.
 """
 
 import contextlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 
@@ -40,10 +41,18 @@ def tidy_up_after_others() -> list[Path]:
     """What experiments left behind that ended without tidying up is removed; where it was."""
     found = []
     for directory in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
-        if _is_abandoned(directory):
+        if _is_ours(directory) and _is_abandoned(directory):
             remove(LocalCluster(directory))
             found.append(directory)
     return found
+
+
+def _is_ours(directory: Path) -> bool:
+    """Made by this user, and itself a directory: a link would have us remove what it leads to."""
+    with contextlib.suppress(FileNotFoundError):
+        found = directory.lstat()
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return False
 
 
 def _is_abandoned(directory: Path) -> bool:

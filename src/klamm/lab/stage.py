@@ -67,13 +67,13 @@ class Stage:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        if self._keep and (kind is None or issubclass(kind, LabError)):
-            self._heal()
-            disown(self.directory)
-            self.is_kept = True
-        else:
-            remove(self._cluster)
-        self._ports.let_go()
+        try:
+            if self._keep and (kind is None or issubclass(kind, LabError)):
+                self._leave()
+            else:
+                remove(self._cluster)
+        finally:
+            self._ports.let_go()
 
     # The story.
 
@@ -197,6 +197,17 @@ class Stage:
     def _running(self) -> list[Address]:
         states = self._cluster.states()
         return [Address(self.record.host, node.port) for node, state in states if node.is_broker and state == "running"]
+
+    def _leave(self) -> None:
+        """To whoever asked for it. What cannot be made well again is of no use to anybody."""
+        try:
+            self._heal()
+            disown(self.directory)
+            self.is_kept = True
+        except BaseException:
+            self.is_kept = False
+            remove(self._cluster)
+            raise
 
     def _heal(self) -> None:
         for node, state in self._cluster.states():

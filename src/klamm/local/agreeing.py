@@ -13,7 +13,7 @@ from random import Random
 from klamm.ids import drawn_uuid, uuid_text
 from klamm.local.ports import MOST
 from klamm.local.problems import LocalError
-from klamm.local.record import ClusterRecord, NodeRecord
+from klamm.local.record import METRICS, ClusterRecord, NodeRecord
 from klamm.local.topology import planned
 
 HOST = "127.0.0.1"
@@ -60,6 +60,16 @@ def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
             "Leave these options out to start it as it is, or choose another directory with --dir"
         )
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def check_metrics(wish: Wish, nodes: int) -> None:
+    """What is set is set for every node, and several cannot listen at one place."""
+    place = (wish.settings or {}).get(METRICS)
+    if place and nodes > 1:
+        raise LocalError(
+            f"{METRICS}={place} would be one place for {nodes} nodes. Leave it out: every node has a port of its own, "
+            f"which `klamm up --json` names; or switch metrics off with --set {METRICS}="
+        )
 
 
 def properties_of(record: ClusterRecord, node: NodeRecord, directory: Path) -> dict[str, str]:

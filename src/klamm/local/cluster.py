@@ -18,6 +18,7 @@ from typing import NamedTuple
 from klamm.local import mending
 from klamm.local.agreeing import (
     Wish,
+    check_metrics,
     known_cluster,
     new_cluster,
     wished_metrics_port,
@@ -96,11 +97,13 @@ class LocalCluster:
             else:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
+            check_metrics(wish, len(record.nodes))
             wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
             held = self._ports_held(stack, record.host, ports, is_known=known is not None)
             record = with_ports(record, held.ports)
             record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
             if fresh:
+                mending.check_settings(self.directory, record)
                 mending.delete_data(self.directory)
             try:
                 begun = self._begin(record, record.nodes)

@@ -36,6 +36,8 @@ class Look:
     """By broker: the end of its copy of each partition, as closely as its size tells."""
     ends: Offsets = field(default_factory=dict)
     """Up to where each partition is committed, as its leader says."""
+    starts: Offsets = field(default_factory=dict)
+    """Where each partition begins, as its leader says: what was before is deleted. 0 where nobody said."""
     committed: Mapping[str, Offsets] = field(default_factory=dict)
     """By consumer group."""
 
@@ -64,9 +66,9 @@ def named(partition: PartitionSeen) -> TopicPartition:
     return TopicPartition(partition.topic, partition.partition)
 
 
-def reached(size: int, leaders_size: int, end: Offset) -> Offset:
+def reached(size: int, leaders_size: int, start: Offset, end: Offset) -> Offset:
     """Up to where a copy of this size goes. Copies are the same byte for byte, so a size is a place in the log; between
     two known places records are taken to be of one size."""
     if size >= leaders_size or leaders_size <= 0:
         return end
-    return end * size // leaders_size
+    return start + (end - start) * size // leaders_size

@@ -1,9 +1,9 @@
 """Looking at a cluster again and again, without being felt: one kept connection a broker, some requests a look.
 
 One broker tells of the cluster (Metadata, DescribeCluster, DescribeQuorum), every broker of its own logs and groups
-(DescribeLogDirs, ListGroups, OffsetFetch), leaders of where their partitions end (ListOffsets), and only of those whose
-logs have changed since. Who looks waits in proportion to what a look costs: a cluster of many partitions is looked at
-less often.
+(DescribeLogDirs, ListGroups, OffsetFetch), leaders of where their partitions begin and end (ListOffsets), and only of
+those whose logs have changed since. Who looks waits in proportion to what a look costs: a cluster of many partitions is
+looked at less often.
 """
 
 import time
@@ -26,7 +26,7 @@ from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRe
 from klamm.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 LIST_OFFSETS, OFFSET_FETCH, LIST_GROUPS, DESCRIBE_LOG_DIRS = 2, 9, 16, 35
-LATEST = -1
+LATEST, EARLIEST = -1, -2
 ANSWER_SECONDS = 1.0
 AGAIN_SECONDS = 2.0
 """Before a broker that did not answer is asked again: it stands still, and we would with it."""
@@ -104,8 +104,9 @@ class Looker:
         for broker_id in running:
             sizes[broker_id] = self._lines[broker_id].asked(_sizes, otherwise=before.sizes.get(broker_id, {}))
             committed |= self._lines[broker_id].asked(_committed, otherwise=nothing)
-        known = {place: before.ends[place] for place in partitions if place in before.ends}
-        ends = known | self._moved(seen.partitions, sizes, before)
+        moved_starts, moved_ends = self._moved(seen.partitions, sizes, before)
+        starts = {place: start for place, start in before.starts.items() if place in partitions} | moved_starts
+        ends = {place: end for place, end in before.ends.items() if place in partitions} | moved_ends
         return Look(
             at_seconds=now,
             nodes=nodes,
@@ -116,33 +117,35 @@ class Looker:
             live=frozenset(each.broker_id for each in seen.brokers if not each.is_fenced),
             partitions=partitions,
             sizes=sizes,
-            reached=_reached(partitions, sizes, ends, before, set(running)),
+            reached=_reached(partitions, sizes, starts, ends, before, set(running)),
             ends=ends,
+            starts=starts,
             committed=committed,
         )
 
     def _moved(
         self, partitions: Iterable[PartitionSeen], sizes: Mapping[int, Sizes], before: Look
-    ) -> dict[TopicPartition, Offset]:
-        """The ends of those partitions whose logs have changed since they were asked for."""
+    ) -> tuple[dict[TopicPartition, Offset], dict[TopicPartition, Offset]]:
+        """The starts and ends of those partitions whose logs have changed since they were asked for."""
         wanted: dict[int, list[TopicPartition]] = {}
         for each in partitions:
             place = named(each)
             size = sizes.get(each.leader, {}).get(place)
             if each.leader in self._lines and (each.is_under_replicated or self._settled.get(place) != size):
                 wanted.setdefault(each.leader, []).append(place)
-        found: dict[TopicPartition, Offset] = {}
+        starts, ends = dict[TopicPartition, Offset](), dict[TopicPartition, Offset]()
+        nothing = dict[TopicPartition, Offset]()
         for leader, places in wanted.items():
-            said = self._lines[leader].asked(
-                partial(_ends, partitions=places), otherwise=dict[TopicPartition, Offset]()
-            )
+            line = self._lines[leader]
+            starts |= line.asked(partial(_offsets, partitions=places, at=EARLIEST), otherwise=nothing)
+            said = line.asked(partial(_offsets, partitions=places, at=LATEST), otherwise=nothing)
             for place, end in said.items():
-                found[place] = end
+                ends[place] = end
                 if before.ends.get(place) == end:
                     self._settled[place] = sizes.get(leader, {}).get(place, 0)
                 else:
                     self._settled.pop(place, None)
-        return found
+        return starts, ends
 
 
 class _Line:
@@ -191,11 +194,11 @@ def _sizes(broker: Conversation) -> Sizes:
     }
 
 
-def _ends(broker: Conversation, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offset]:
+def _offsets(broker: Conversation, partitions: Iterable[TopicPartition], at: int) -> dict[TopicPartition, Offset]:
     topics: dict[str, ListOffsetsTopic] = {}
     for name, index in partitions:
         topic = topics.setdefault(name, ListOffsetsTopic(name, []))
-        topic.partitions.append(ListOffsetsPartition(index, timestamp=LATEST))
+        topic.partitions.append(ListOffsetsPartition(index, timestamp=at))
     answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(replica_id=-1, topics=list(topics.values())))
     return {
         TopicPartition(topic.name, each.partition_index): each.offset
@@ -229,6 +232,7 @@ def _committed(broker: Conversation) -> dict[str, Offsets]:
 def _reached(
     partitions: Mapping[TopicPartition, PartitionSeen],
     sizes: Mapping[int, Sizes],
+    starts: Offsets,
     ends: Offsets,
     before: Look,
     running: set[int],
@@ -236,12 +240,13 @@ def _reached(
     """Of who runs, by the size of its logs; of who does not, as it was."""
     found: dict[int, dict[TopicPartition, Offset]] = {}
     for place, each in partitions.items():
-        leaders_size, end = sizes.get(each.leader, {}).get(place, 0), ends.get(place, 0)
+        leaders_size = sizes.get(each.leader, {}).get(place, 0)
+        start, end = starts.get(place, 0), ends.get(place, 0)
         for replica in each.replicas:
             last = before.reached.get(replica, {}).get(place)
             if replica in running and place in sizes.get(replica, {}):
                 size = sizes[replica][place]
-                found.setdefault(replica, {})[place] = reached(size, leaders_size, end)
+                found.setdefault(replica, {})[place] = reached(size, leaders_size, start, end)
             elif last is not None:
                 found.setdefault(replica, {})[place] = last
     return found

@@ -5,18 +5,24 @@ that somebody listens on. And a fresh start, which deletes what an earlier clust
 """
 
 import fcntl
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from klamm.local.agreeing import properties_of
 from klamm.local.listeners import listener_on
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
-from klamm.local.record import ClusterRecord, remove_record
+from klamm.local.record import FILE, ClusterRecord, remove_record
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
 
 DATA_VERSION = "1"
+NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
+"""What a cluster makes in its directory, one a node. What is called otherwise is somebody else's."""
+OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})
+"""One of them is in every data directory of a node that has ever begun."""
 ELSEWHERE = "`klamm up --dir OTHER` starts one elsewhere"
 
 
@@ -78,11 +84,14 @@ def check_data(directory: Path, known: ClusterRecord) -> None:
 
 
 def check_may_be_deleted(directory: Path) -> None:
-    """All that a fresh start would delete are nodes' directories that no process uses."""
+    """All that a fresh start would delete are nodes' directories that no process uses, their logs and the record."""
+    for path in (*_called(directory, NODE), *_called(directory, LOG), directory / FILE):
+        if path.is_symlink():
+            raise LocalError(f"{path} leads elsewhere, and is not deleted; remove the link yourself, or {ELSEWHERE}")
+        if path.exists() and path.is_dir() != bool(NODE.fullmatch(path.name)):
+            raise LocalError(f"{path} is nothing that a cluster makes, and is not deleted; {ELSEWHERE}")
     for path in _node_directories(directory):
-        known = {META_PROPERTIES, ".lock", "__cluster_metadata-0"}
-        inside = {each.name for each in path.iterdir()}
-        if inside and not inside & known:
+        if not _is_of_a_node(path):
             raise LocalError(f"{path} does not look like the data of a node, and is not deleted; {ELSEWHERE}")
         if _is_in_use(path):
             raise LocalError(
@@ -90,10 +99,22 @@ def check_may_be_deleted(directory: Path) -> None:
             )
 
 
+def check_settings(directory: Path, record: ClusterRecord) -> None:
+    """Every node would take what it is going to be told."""
+    from klamm.config import BrokerConfig, ConfigError  # Only who is about to delete something pays for it.
+
+    for node in record.nodes:
+        try:
+            BrokerConfig.from_properties((), properties_of(record, node, directory))
+        except ConfigError as problem:
+            wrong = "; ".join(problem.problems)
+            raise LocalError(f"the nodes could not start, and nothing was deleted: {wrong}") from None
+
+
 def delete_data(directory: Path) -> None:
     for path in _node_directories(directory):
         shutil.rmtree(path)
-    for log in directory.glob("node-*.log"):
+    for log in _called(directory, LOG):
         log.unlink()
     remove_record(directory)
 
@@ -117,7 +138,18 @@ def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
 
 
 def _node_directories(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.glob("node-*") if path.is_dir())
+    return [path for path in _called(directory, NODE) if path.is_dir()]
+
+
+def _called(directory: Path, name: re.Pattern[str]) -> list[Path]:
+    return sorted(path for path in directory.glob("node-*") if name.fullmatch(path.name))
+
+
+def _is_of_a_node(path: Path) -> bool:
+    """Or empty, but for the lock that a node takes before it writes anything."""
+    inside = {each.name: each for each in path.iterdir()}
+    lock = inside.pop(".lock", None)
+    return bool(OF_A_NODE & set(inside)) or (not inside and (lock is None or lock.stat().st_size == 0))
 
 
 def _is_in_use(path: Path) -> bool:

@@ -73,18 +73,21 @@ class Watch:
     def __init__(self, processes: Iterable[Process]) -> None:
         self._gone: list[Process] = []
         self._watched: dict[int, Process] = {}
+        # Not select(): it knows no descriptor above 1023, and a test's own process may have more open.
+        self._poll = select.poll()
         for process in processes:
             descriptor = _opened(process)
             if descriptor is None:
                 self._gone.append(process)
             else:
                 self._watched[descriptor] = process
+                self._poll.register(descriptor, select.POLLIN)
 
     def wait_ended(self, seconds: float) -> list[Process]:
         """Until one of them has ended, at most so long. All that have; they are told again every time."""
         patience = 0.0 if self._gone else max(0.0, seconds)
-        ended, _, _ = select.select(list(self._watched), [], [], patience)
-        return self._gone + [self._watched[descriptor] for descriptor in ended]
+        ended = {descriptor for descriptor, _ in self._poll.poll(patience * 1000)}
+        return self._gone + [process for descriptor, process in self._watched.items() if descriptor in ended]
 
     def __enter__(self) -> "Watch":
         return self

@@ -93,4 +93,5 @@ def _size(look: Look, partition: PartitionSeen) -> int:
 
 
 def _bytes_of_a_record(look: Look, partition: PartitionSeen, place: TopicPartition) -> float:
-    return _size(look, partition) / max(1, look.ends.get(place, 0))
+    """Of those that are still there, on average."""
+    return _size(look, partition) / max(1, look.ends.get(place, 0) - look.starts.get(place, 0))

@@ -1,7 +1,8 @@
 """`python -m klamm.testing.guardian DIRECTORY PID BIRTH`: waits until a test process has ended, and tidies up after it.
 
-It ends when its standard input does (the test process has tidied up itself) or when that process is no more, whatever
-holds the other end of the pipe then. Node processes are known by number and birth: nobody else's is ever signalled.
+It ends when something comes on its standard input, or that ends (the test process has tidied up itself), or when that
+process is no more, whatever holds the other end of the pipe then. Node processes are known by number and birth: nobody
+else's is ever signalled.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ def _wait_alone(owner: Process) -> None:
         # If the number is another's by now, the owner has ended; and so it has if it ended just now.
         while not wait_ended(owner, 0.0):
             ready, _, _ = select.select([STANDARD_INPUT, descriptor], [], [])
-            if STANDARD_INPUT in ready and not os.read(STANDARD_INPUT, 1):
+            if STANDARD_INPUT in ready:
                 return
 
 

@@ -55,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     config.stash[STATE] = State()
+    _log_lines(config)  # What is wrong with it is said before any test is run.
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -136,16 +137,16 @@ def _opened(request: pytest.FixtureRequest, name: str, kind: Any, shape: "Shape"
 # What is done around every test.
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if report.failed:
+# The older way of wrapping, which every pluggy knows: who does not know a hook's option fails in every run of pytest.
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    outcome = yield
+    if outcome.excinfo is None and (report := outcome.get_result()).failed:
         lines = _log_lines(item.config)
         for name, cluster in _used_by(item):
             for broker in cluster.brokers if lines else ():
                 said = "\n".join(cluster.log(broker, lines)) or "(nothing)"
                 report.sections.append((f"{name}: broker {broker}", said))
-    return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -104,9 +104,11 @@ class NodesUnderTest(LocalCluster):
         return contextlib.nullcontext(self._held)
 
     def end(self) -> None:
-        self.kill(node.node_id for node in self.record().nodes)
-        self.states()
-        self.let_go()
+        try:
+            self.kill(node.node_id for node in self.record().nodes)
+            self.states()
+        finally:
+            self.let_go()
 
     def let_go(self) -> None:
         """Of lines and ports. A node that still runs ends."""

@@ -4,6 +4,7 @@ A test process that is killed runs no fixture's end. So a guardian, a small proc
 then ends the nodes that are written down in the directory and removes it.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -48,5 +49,8 @@ class Scratch:
         shutil.rmtree(self.directory, ignore_errors=True)
         if self._guardian is not None:
             assert self._guardian.stdin is not None
+            # A word, and not only its end: a child that a test forked may hold this pipe open for long.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._guardian.stdin.fileno(), b"\n")
             self._guardian.stdin.close()
             self._guardian.wait()

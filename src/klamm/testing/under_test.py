@@ -7,11 +7,12 @@ last to hear that a replica is gone, and would answer a producer differently.
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord
+from klamm.local.topology import has_majority
 from klamm.local.view import PartitionSeen, live_brokers
 from klamm.testing import topics
 from klamm.testing.faults import Links
@@ -125,16 +126,14 @@ class ClusterUnderTest(ABC):
         self._stop(broker)
 
     def start(self, broker: int) -> None:
-        """Start one that was killed or stopped; returns when it serves clients and the others know it."""
-        self._check_known(broker)
-        cut = self._links.unreachable_from(broker)
-        if cut:
-            raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+        """Start one that was killed or stopped; returns when it serves clients and those it reaches know it."""
+        self._check_can_join(broker)
         self._start(broker)
-        self._wait(lambda: self._is_known_everywhere(broker), f"all brokers know {broker}")
+        self._wait(lambda: self._is_known_where_it_reaches(broker), f"all brokers that it reaches know {broker}")
 
     def restart(self, broker: int) -> None:
         """Stop it cleanly and start it again."""
+        self._check_can_join(broker)
         self.stop(broker)
         self.start(broker)
 
@@ -206,12 +205,23 @@ class ClusterUnderTest(ABC):
             known = ", ".join(map(str, self.brokers))
             raise NotPossible(f"there is no broker {unknown[0]!r} in this cluster; its brokers are {known}")
 
+    def _check_can_join(self, broker: int) -> None:
+        """Where links are cut, those it reaches have to be enough, with it, for the quorum to decide."""
+        self._check_known(broker)
+        cut = self._links.unreachable_from(broker)
+        down = set(self.brokers) - set(self.running)
+        together = {node.node_id for node in self._record.nodes} - cut - down | {broker}
+        if cut and not has_majority(self._record.nodes, together):
+            raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+
     def _addresses(self) -> list[Address]:
         """Of those that run, on the larger side of a cut first."""
         cut = {broker: len(self._links.unreachable_from(broker)) for broker in self.running}
         fewest = min(cut.values(), default=0)
-        nodes: Iterable[int] = (broker for broker in cut if cut[broker] == fewest)
-        return [Address(self._record.host, self._record.node(broker).port) for broker in nodes]
+        return [self._address(broker) for broker in cut if cut[broker] == fewest]
+
+    def _address(self, broker: int) -> Address:
+        return Address(self._record.host, self._record.node(broker).port)
 
     def _partition(self, topic: str, partition: int) -> PartitionSeen | None:
         """As the first sees it who answers."""
@@ -231,9 +241,10 @@ class ClusterUnderTest(ABC):
         seen = topics.seen_by(address, [topic])
         return seen is not None and not any(each.is_offline for each in seen.partitions)
 
-    def _is_known_everywhere(self, broker: int) -> bool:
+    def _is_known_where_it_reaches(self, broker: int) -> bool:
+        reached = [other for other in self.running if other not in self._links.unreachable_from(broker)]
         try:
-            return all(broker in live_brokers(address, ANSWER_SECONDS) for address in self._addresses())
+            return all(broker in live_brokers(self._address(other), ANSWER_SECONDS) for other in reached)
         except NoAnswer:
             return False
 

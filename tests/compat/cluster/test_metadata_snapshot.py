@@ -61,7 +61,7 @@ def test_metadata_shell_walks_through_a_snapshot(snapping: Cluster, tmp_path: Pa
         return all(part in ran.stdout for part in wanted)
 
     # More than once: now and then it answers before it has read the file.
-    wait_until(shows_everything, f"the shell shows {wanted}")
+    wait_until(shows_everything, f"the shell shows {wanted}", within_seconds=60)
 
 
 def _snapshot(cluster: Cluster, broker_id: int) -> Path:

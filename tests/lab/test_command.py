@@ -11,6 +11,7 @@ import tempfile
 import termios
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,13 @@ def _instead(measured: Callable[[Stage], Measured]) -> Callable[[str], Experimen
     return lambda name: Experiment(name, "a title", "a plan", Layout(brokers=1), measured)
 
 
+def _begin(terminal: int | None) -> None:
+    """As in a shell, also where whoever runs the tests has been told to outlive its terminal (nohup)."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if terminal is not None:
+        _control(terminal)
+
+
 def _control(terminal: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
@@ -199,7 +207,7 @@ class Running:
             stderr=subprocess.DEVNULL if terminal is None else terminal,
             text=True,
             start_new_session=terminal is not None,
-            preexec_fn=None if terminal is None else lambda: _control(terminal),
+            preexec_fn=partial(_begin, terminal),
         )
         assert self.process.stdout is not None
         assert any("brokers are up" in line for line in self.process.stdout), "it begins"

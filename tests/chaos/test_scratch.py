@@ -13,7 +13,8 @@ import pytest
 from klamm.chaos.disks import BALLAST, Disks, mounted_under
 from klamm.chaos.problems import NoDisks
 from klamm.chaos.processes import FILE
-from klamm.chaos.scratch import OWNER, PREFIX, Scratch, tidy_up_after_others
+from klamm.chaos.scratch import PREFIX, Scratch, tidy_up_after_others
+from klamm.local.owned import OWNER
 from klamm.local.processes import process_of
 
 
@@ -54,6 +55,23 @@ def test_leftovers_of_the_dead_are_removed_and_their_nodes_ended(
     (left / FILE).write_text(json.dumps({"0": process_of(child.pid)._asdict(), "1": nobody}))
     assert tidy_up_after_others() == [str(left)]
     assert child.wait(10) < 0 and not left.exists()
+
+
+def test_what_another_user_left_or_a_link_leads_to_is_not_ours(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chaos runs as root: whoever may write here could have it kill and remove anything."""
+    elsewhere, left = temporary / "elsewhere", temporary / f"{PREFIX}1-seed0-x"
+    for directory in (elsewhere, left):
+        directory.mkdir()
+        (directory / OWNER).write_text(json.dumps({"pid": os.getpid(), "birth": "another boot:1"}))
+    (temporary / f"{PREFIX}2-seed0-y").symlink_to(elsewhere)
+    user = os.getuid()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "getuid", lambda: user + 1)
+        assert tidy_up_after_others() == []
+    assert tidy_up_after_others() == [str(left)]
+    assert (elsewhere / OWNER).exists()
 
 
 def test_a_disk_is_filled_emptied_kept_and_gone(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from klamm.lab.leftovers import PREFIX, disown, own, remove
+from klamm.lab.leftovers import PREFIX, remove
 from klamm.lab.problems import LabError
 from klamm.local.agreeing import HOST, Wish
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.owned import disown, own
 from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.options import Misused, add_verb, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.options import Misused, add_asking_verb, addresses_of, bootstrap_of, pairs_of, parser_of
 from klamm.cli.saying import counted, print_json, say, table
 
 DESCRIPTION = """\
@@ -178,7 +178,7 @@ def _verb(
     epilog: str,
     run_verb: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
-    parser = add_verb(verbs, name, what, run_verb, epilog)
+    parser = add_asking_verb(verbs, name, what, run_verb, epilog)
     parser.add_argument("of", choices=("topic", "broker"), help="whose")
     parser.add_argument("name", metavar="TOPIC|BROKER", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
     return parser

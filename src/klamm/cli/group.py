@@ -7,7 +7,7 @@ from klamm.cli import group_changes, group_resets, group_views
 from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Refused
 from klamm.cli.group_seen import CLASSIC, CONSUMER
-from klamm.cli.options import add_verb, parser_of
+from klamm.cli.options import add_asking_verb, parser_of
 
 DESCRIPTION = """\
 Consumer groups of a cluster: of the one that --bootstrap names, or the one `klamm up` keeps in --dir.
@@ -83,10 +83,12 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_list(verbs)
     _add_describe(verbs)
-    delete = add_verb(verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES)
+    delete = add_asking_verb(
+        verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES
+    )
     delete.add_argument("group", nargs="+", metavar="GROUP")
     _add_reset_offsets(verbs)
-    delete_offsets = add_verb(
+    delete_offsets = add_asking_verb(
         verbs,
         "delete-offsets",
         "forget offsets of some topics",
@@ -99,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, "list", "all groups, with their state", group_views.list_all, LIST_EXAMPLES)
+    parser = add_asking_verb(verbs, "list", "all groups, with their state", group_views.list_all, LIST_EXAMPLES)
     parser.add_argument(
         "--state", action="append", default=[], metavar="STATE", help="only these, as stable or empty; repeatable"
     )
@@ -107,14 +109,16 @@ def _add_list(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def _add_describe(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(verbs, "describe", "offsets, lag and who reads what", group_views.describe, DESCRIBE_EXAMPLES)
+    parser = add_asking_verb(
+        verbs, "describe", "offsets, lag and who reads what", group_views.describe, DESCRIBE_EXAMPLES
+    )
     parser.add_argument("group", nargs="*", metavar="GROUP")
     parser.add_argument("--all", action="store_true", help="every group")
     parser.add_argument("--members", action="store_true", help="also a table of members and what they own")
 
 
 def _add_reset_offsets(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = add_verb(
+    parser = add_asking_verb(
         verbs, "reset-offsets", "send a group to other offsets", group_resets.reset_offsets, RESET_EXAMPLES
     )
     parser.add_argument("group", metavar="GROUP")

@@ -36,17 +36,29 @@ def add_verb(
     run_verb: Callable[[argparse.Namespace], int],
     epilog: str,
 ) -> argparse.ArgumentParser:
-    """One verb of a command that asks a cluster; `run` of its options carries it out."""
+    """One verb of a command; `run` of its options carries it out."""
     parser = verbs.add_parser(
         name,
         help=what,
-        description=f"{what[0].upper()}{what[1:]}.",
+        description=f"{what[0].upper()}{what[1:]}{'' if what.endswith('?') else '.'}",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.set_defaults(run=run_verb)
+    return parser
+
+
+def add_asking_verb(
+    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    what: str,
+    run_verb: Callable[[argparse.Namespace], int],
+    epilog: str,
+) -> argparse.ArgumentParser:
+    """One that asks a cluster, and can answer in JSON."""
+    parser = add_verb(verbs, name, what, run_verb, epilog)
     add_where(parser)
     add_json(parser)
-    parser.set_defaults(run=run_verb)
     return parser
 
 

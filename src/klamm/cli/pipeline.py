@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
-from klamm.cli.options import Misused, add_json, add_where, parser_of
+from klamm.cli.options import Misused, add_json, add_verb, add_where, parser_of
 from klamm.cli.saying import MISUSED, failed
 
 DESCRIPTION = """\
@@ -104,11 +104,11 @@ def make_parser() -> argparse.ArgumentParser:
         ("check", "do the functions fit together?", CHECK),
         ("test", "the functions on a few rows", TEST),
     ):
-        verb = _verb(verbs, name, what, _later("klamm.cli.pipeline_looking", name), epilog)
+        verb = add_verb(verbs, name, what, _later("klamm.cli.pipeline_looking", name), epilog)
         verb.add_argument("file", metavar="FILE.py")
         _add_spark(verb)
         add_json(verb)
-    example = _verb(
+    example = add_verb(
         verbs,
         "example",
         "write a pipeline file to start from",
@@ -121,7 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = _verb(verbs, "run", "run it", _later("klamm.cli.pipeline_run", "run_pipeline"), RUN)
+    parser = add_verb(verbs, "run", "run it", _later("klamm.cli.pipeline_run", "run_pipeline"), RUN)
     parser.add_argument("file", metavar="FILE.py")
     add_where(parser)
     parser.add_argument("--once", action="store_true", help="what there is now, then end; else whatever comes")
@@ -169,21 +169,3 @@ def _later(module: str, name: str) -> Callable[[argparse.Namespace], int]:
         return int(getattr(import_module(module), name)(options))
 
     return call
-
-
-def _verb(
-    verbs: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    name: str,
-    what: str,
-    run_verb: Callable[[argparse.Namespace], int],
-    epilog: str,
-) -> argparse.ArgumentParser:
-    parser = verbs.add_parser(
-        name,
-        help=what,
-        description=f"{what[0].upper()}{what[1:]}{'' if what.endswith('?') else '.'}",
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run_verb)
-    return parser

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
 from klamm.cli.carried_out import carried_out
-from klamm.cli.options import MOST_32, MOST_REPLICAS, add_verb, parser_of, whole_of
+from klamm.cli.options import MOST_32, MOST_REPLICAS, add_asking_verb, parser_of, whole_of
 from klamm.local.view import UnknownTopic
 
 DESCRIPTION = """\
@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("topic", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    create = add_verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
+    create = add_asking_verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
     create.add_argument("name", metavar="NAME")
     create.add_argument(
         "--partitions", type=whole_of(0, MOST_32), metavar="N", help="how many; else the brokers' num.partitions"
@@ -88,23 +88,23 @@ def make_parser() -> argparse.ArgumentParser:
         help="replicas of each; else the brokers' default.replication.factor",
     )
     _add_config(create)
-    add_verb(verbs, "list", "all topics", topic_views.list_all, LIST)
-    describe = add_verb(
+    add_asking_verb(verbs, "list", "all topics", topic_views.list_all, LIST)
+    describe = add_asking_verb(
         verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe, DESCRIBE
     )
     describe.add_argument("name", nargs="+", metavar="TOPIC")
-    placement = add_verb(
+    placement = add_asking_verb(
         verbs, "placement", "a table: what each broker leads and follows", topic_views.placement, PLACEMENT
     )
     placement.add_argument("name", metavar="TOPIC")
-    alter = add_verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
+    alter = add_asking_verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
     alter.add_argument("name", metavar="TOPIC")
     alter.add_argument(
         "--partitions", type=whole_of(0, MOST_32), metavar="N", help="how many there shall be; never fewer than now"
     )
     _add_config(alter)
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
-    delete = add_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
+    delete = add_asking_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
     delete.add_argument("name", nargs="+", metavar="TOPIC")
     return parser
 

@@ -9,6 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from klamm.pipeline.kafka.connection import Address
+from klamm.pipeline.kafka.settings import addresses
+
 LOOK_SECONDS = 3.0
 DIAL_SECONDS = 2.0
 
@@ -18,7 +21,7 @@ class Reaching:
 
     def __init__(self, bootstrap: str, say: Callable[[str], None], look_seconds: float = LOOK_SECONDS) -> None:
         self._bootstrap = bootstrap
-        self._addresses = list(_addresses(bootstrap))
+        self._addresses = addresses(bootstrap)
         self._say = say
         self._look_seconds = look_seconds
         self._over = threading.Event()
@@ -47,16 +50,11 @@ class Reaching:
             self._say(text)
 
 
-def _is_reached(addresses: Sequence[tuple[str, int]]) -> bool:
-    for address in addresses:
+def _is_reached(known: Sequence[Address]) -> bool:
+    for address in known:
         try:
-            socket.create_connection(address, DIAL_SECONDS).close()
+            socket.create_connection((address.host, address.port), DIAL_SECONDS).close()
         except OSError:
             continue
         return True
     return False
-
-
-def _addresses(bootstrap: str) -> Sequence[tuple[str, int]]:
-    pairs = (each.strip().rpartition(":") for each in bootstrap.split(",") if each.strip())
-    return [(host.strip("[]"), int(port)) for host, _, port in pairs if port.isdigit()]

@@ -71,7 +71,7 @@ class ReplicationChecker:
         self._watermarks[place] = watermark
         if before is not None and watermark > before:
             self._in_sync_have(machine, partition, watermark)
-        if watermark > self.committed.get(key, NOTHING).offset and partition.failure is None:
+        if watermark > self.committed.get(key, NOTHING).offset:
             self.committed[key] = Committed(watermark, partition.log.epochs.epoch_at(watermark - 1), epoch)
 
     def _has_what_is_committed(self, machine: Machine, partition: Partition, key: Key) -> None:

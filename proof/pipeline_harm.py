@@ -26,12 +26,10 @@ class Scene:
     random: Random
     wait: Callable[[float], None]
     """Lets time pass, and keeps the pipeline running meanwhile."""
-    is_flowing: Callable[[], bool]
-    """Whether there are invoices to come."""
 
     def wait_for_commit(self) -> None:
         before, until = self.pipeline.commits, time.monotonic() + FLOW_SECONDS
-        while self.pipeline.commits == before and self.is_flowing():
+        while self.pipeline.commits == before:
             if time.monotonic() > until:
                 raise ProofError(f"the pipeline has written nothing for {FLOW_SECONDS:.0f} s:\n{self.pipeline.said}")
             self.wait(LOOK_SECONDS)

@@ -25,19 +25,11 @@ STOP_SECONDS = 180.0
 class Generating:
     """Invoices on their way, and the ledger when they have arrived."""
 
-    def __init__(
-        self, directory: Path, servers: str, seed: int, count: int, rate: float | None, shares: list[str]
-    ) -> None:
+    def __init__(self, directory: Path, servers: str, seed: int, how: list[str]) -> None:
         self.ledger = directory / "ledger.json"
         self._log = directory / "generate.txt"
         command = [*KLAMM, "generate", "--bootstrap", servers, "--ledger", str(self.ledger)]
-        command += ["--seed", str(seed), "--count", str(count), *shares]
-        command += ["--rate", str(rate)] if rate else []
-        self._process = _started(command, self._log)
-
-    @property
-    def is_over(self) -> bool:
-        return self._process.poll() is not None
+        self._process = _started([*command, "--seed", str(seed), *how], self._log)
 
     def wait(self, timeout_seconds: float) -> None:
         try:
@@ -47,8 +39,13 @@ class Generating:
         if code:
             raise ProofError(f"the generator ended with {code}:\n{self.said}")
 
+    def stop(self, timeout_seconds: float) -> None:
+        """As Ctrl-C does: what is on its way arrives first."""
+        self._process.send_signal(signal.SIGTERM)
+        self.wait(timeout_seconds)
+
     def kill(self) -> None:
-        if not self.is_over:
+        if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 

@@ -1,10 +1,11 @@
 """A wish and what the directory holds already."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, with_ports
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
 from klamm.local.problems import LocalError
 
 
@@ -15,6 +16,17 @@ def test_three_brokers_in_one_rack_unless_told_otherwise() -> None:
         (1, "R1", True),
         (2, "R1", True),
     ]
+
+
+@pytest.mark.parametrize(("brokers", "replicas"), [(1, "1"), (2, "2"), (3, "3"), (6, "3")])
+def test_a_topic_that_says_nothing_outlives_a_broker(brokers: int, replicas: str) -> None:
+    record = new_cluster(Wish(brokers, settings={"num.partitions": "6"}), Random(1))
+    assert properties_of(record, record.nodes[0], Path("data"))["default.replication.factor"] == replicas
+
+
+def test_who_wants_a_single_replica_gets_it() -> None:
+    record = new_cluster(Wish(3, settings={"default.replication.factor": "1"}), Random(1))
+    assert properties_of(record, record.nodes[0], Path("data"))["default.replication.factor"] == "1"
 
 
 def test_every_new_cluster_has_an_id_of_its_own() -> None:

@@ -127,7 +127,7 @@ def test_importing_klamm_imports_next_to_nothing() -> None:
 
 @needs_several_nodes
 def test_three_nodes_on_one_loop_survive_one() -> None:
-    with klamm.Cluster(brokers=3, settings={"default.replication.factor": "3"}) as cluster:
+    with klamm.Cluster(brokers=3) as cluster:
         create_topic(cluster.bootstrap_servers, "kept", config={"min.insync.replicas": "2"})
         write(cluster.bootstrap_servers, "kept", "one")
         cluster.kill(0)

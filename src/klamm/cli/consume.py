@@ -1,19 +1,17 @@
 """`klamm consume`: the records of a topic on standard output, from any offset or time, as text, JSON or a pattern."""
 
 import argparse
-import contextlib
 import gc
-import io
-import select
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, bound_of, extent_of, offsets_of
 from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
+from klamm.cli.consume_output import Output
 from klamm.cli.consume_reading import Reading
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
@@ -190,7 +188,7 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
 
 
 def _print_batches(reading: Reading, consumption: Consumption, shown: Format, member: Membership | None) -> None:
-    options, output = consumption.options, _output()
+    options, output = consumption.options, Output(sys.stdout.fileno())
     progress = Progress(wanted=not sys.stdout.isatty())
     printed, ends_at_ms = 0, consumption.ends_at_ms
 
@@ -198,14 +196,14 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, me
         return f"{printed:,} records, {printed / progress.seconds:,.0f} a second"
 
     for messages in reading.batches(options.count):
-        if messages:
-            output.write(shown(messages))
-            output.flush()
-            printed += len(messages)
-        elif _has_nobody_to_read_it(output):
+        if not messages and output.has_nobody_to_read_it():
             raise BrokenPipeError
-        if messages and member is not None:
-            member.note_written()
+        if messages and member is None:
+            output.write(shown(messages))
+        elif messages and member is not None:
+            output.write_and_note(shown(messages), member.noting())
+            member.maybe_commit()
+        printed += len(messages)
         if ends_at_ms and time.time() * 1_000 >= ends_at_ms:
             ends_at_ms = None
             reading.stop_at(consumption.stops_now())
@@ -213,23 +211,3 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, me
     progress.clear()
     if not printed and not options.group:
         say(f"nothing there in {counted(len(consumption.partitions), 'partition')} of {options.topic}; --follow waits")
-
-
-# Standard output.
-
-
-def _output() -> BinaryIO:
-    """Bytes, in whole: what Python gives us when it is told not to buffer may write less than it is given."""
-    output: BinaryIO = sys.stdout.buffer
-    if isinstance(output, io.RawIOBase):
-        return io.BufferedWriter(io.FileIO(output.fileno(), "w", closefd=False))
-    return output
-
-
-def _has_nobody_to_read_it(output: BinaryIO) -> bool:
-    """`| head` has gone: nothing would tell us before the next record comes."""
-    with contextlib.suppress(OSError, ValueError):
-        poll = select.poll()
-        poll.register(output.fileno(), 0)
-        return any(event & select.POLLERR for _, event in poll.poll(0))
-    return False

@@ -5,7 +5,7 @@ goes on gets it again.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from klamm.cli.consume_reading import Reading
@@ -30,9 +30,17 @@ class Membership:
         """The others read what is not given to us."""
         self._consumer.subscribe([topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
-    def note_written(self) -> None:
-        """All that was handed out so far; it is committed now and then."""
-        self._written = self._reading.positions()
+    def noting(self) -> Callable[[], None]:
+        """To be called, on any thread, when all that was handed out so far is written."""
+        written = self._reading.positions()
+
+        def note() -> None:
+            self._written = written
+
+        return note
+
+    def maybe_commit(self) -> None:
+        """What is written is committed now and then."""
         if time.monotonic() > self._committed + COMMIT_EVERY_SECONDS:
             self.commit(wait=False)
 

@@ -102,10 +102,14 @@ class Reading:
 
     def _read(self, at_most: int) -> list[Message]:
         """What is there, at once; else the next to come. Together they would be waited for until all are there."""
-        batch: list[Message] = self._consumer.consume(at_most, 0)
-        if not batch:
-            message = self._consumer.poll(WAIT_SECONDS)
-            return [] if message is None else [message]
+        try:
+            batch: list[Message] = self._consumer.consume(at_most, 0)
+            if not batch:
+                message = self._consumer.poll(WAIT_SECONDS)
+                return [] if message is None else [message]
+        except SystemError:
+            # The client loses a Ctrl-C that comes in the middle of a callback of ours: it fails, and does not say why.
+            raise KeyboardInterrupt from None
         return batch
 
     def _may_end(self) -> bool:

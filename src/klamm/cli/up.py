@@ -36,7 +36,7 @@ examples:
       six brokers in the racks R1 (0, 1, 2) and R2 (3, 4, 5) and a witness (6), left running
   klamm up --detach --json --port 0
       any free ports; the answer is JSON
-  klamm up --set min.insync.replicas=2 --set default.replication.factor=3
+  klamm up --set min.insync.replicas=2 --set num.partitions=6
       Kafka's own setting names, for every node
 
 then:

@@ -20,8 +20,7 @@ from klamm.local.topology import PlannedNode
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
 METRICS = "klamm.metrics.listener"
-LOCAL_DEFAULTS = {"group.initial.rebalance.delay.ms": "0"}
-"""Where a cluster on one machine differs from Kafka's defaults, because people wait for it in every test."""
+USUAL_REPLICATION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,18 @@ class ClusterRecord:
 
     @property
     def given_settings(self) -> Mapping[str, str]:
-        """What every node is given."""
-        return {**LOCAL_DEFAULTS, **self.settings}
+        """What every node is given. Two defaults are not Kafka's: nobody wants to wait for the first rebalance in every
+        test, and a topic that says nothing should outlive the broker that somebody kills to see what happens."""
+        ours = {
+            "group.initial.rebalance.delay.ms": "0",
+            "default.replication.factor": str(self.usual_replication),
+        }
+        return {**ours, **self.settings}
+
+    @property
+    def usual_replication(self) -> int:
+        """Three, or as many as there are brokers."""
+        return min(USUAL_REPLICATION, len(self.brokers))
 
     def node(self, node_id: int) -> NodeRecord:
         for node in self.nodes:

@@ -24,7 +24,6 @@ __tracebackhide__ = True
 WAIT_SECONDS = 30.0
 LOOK_AGAIN_SECONDS = 0.01
 ANSWER_SECONDS = 2.0
-USUAL_REPLICATION = 3
 
 
 class ClusterUnderTest(ABC):
@@ -63,7 +62,7 @@ class ClusterUnderTest(ABC):
         """Make a topic, and return its name when every running broker knows it with its leaders. Three replicas, or
         as many as there are brokers, unless told otherwise. Configs with underscores: `min_insync_replicas=2`."""
         if replication is None:
-            replication = min(USUAL_REPLICATION, len(self.brokers))
+            replication = self._record.usual_replication
         topics.create(self._addresses(), name, partitions, replication, configs)
         self._wait(lambda: all(self._is_led_at(at, name) for at in self._addresses()), f"topic {name} has leaders")
         return name

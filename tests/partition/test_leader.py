@@ -224,6 +224,20 @@ def test_an_answer_that_the_metadata_has_overtaken_counts_for_nothing() -> None:
     assert (replica.partition.in_sync, replica.partition.partition_epoch) == ((0, 2), 5)
 
 
+def test_who_caught_up_while_another_joined_joins_next() -> None:
+    """The metadata may tell of the first before the controller's answer does, and where nobody writes the second has
+    said all that it will say."""
+    replica = Replica()
+    replica.leads(isr=(0,))
+    replica.is_fetched(1, 0)
+    asks(replica)
+    replica.is_fetched(2, 0)
+    replica.looked_at.clear()
+    replica.leads(partition_epoch=1, isr=(0, 1))
+    assert replica.looked_at == [replica.partition]
+    assert asks(replica).members == (0, 1, 2)
+
+
 def test_metadata_that_is_older_than_the_controllers_answer_is_left_aside() -> None:
     replica = Replica()
     replica.leads(isr=(0,))

@@ -177,7 +177,8 @@ class Partition:
             if is_news:
                 self.leading.pending = None
             self.leading.adopt(state.replicas, state.isr, state.recovering, now.monotonic_ms)
-            if state.recovering:
+            # Who caught up while a wish was pending has nothing more to say where nobody writes.
+            if self.leading.needs_a_wish(self.high_watermark, self.log.end_offset, now.monotonic_ms):
                 self._surroundings.wants_isr_look(self)
         self._see_who_commits()
         self.note_grown()

@@ -297,6 +297,19 @@ def test_an_observer_finds_the_next_leader() -> None:
     assert record in world.nodes[3].applied
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_leader_that_stands_still_does_not_keep_observers_from_the_next(seed: int) -> None:
+    """It is one of those whom they ask, and says nothing for as long as they wait."""
+    world, leader = running(observers=3, seed=seed)
+    world.isolate(leader)
+
+    def know(*node_ids: int) -> bool:
+        return all(world.nodes[each].alive.leader_id not in (-1, leader) for each in node_ids)
+
+    world.run(10_000, lambda: know(*others(world, leader, 3, 4, 5)))
+    assert world.run(10_000, lambda: know(3, 4, 5)) < 600
+
+
 def test_the_leader_describes_everybody() -> None:
     world, leader = running(observers=1)
     world.propose(leader)

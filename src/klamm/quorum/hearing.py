@@ -104,6 +104,7 @@ def lost(me: "Participant", outgoing: Outgoing) -> None:
         following.lost(now_ms, _retry_ms(me))
     elif me.searching is outgoing:
         me.searching = None
+        me.search_losses += 1
         me.search_ms = now_ms + _retry_ms(me)
     elif isinstance(outgoing.request, VoteRequest):
         if me.round is not None and me.round.waiting.get(outgoing.to) is outgoing:
@@ -121,6 +122,7 @@ def found(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
     """An observer asked somebody who might know the leader."""
     if me.searching is outgoing:
         me.searching = None
+        me.search_losses = 0
         me.search_ms = me.now.monotonic_ms + _retry_ms(me)
     me.learn(reply.epoch, reply.leader_id, reply.leader_address)
 

@@ -78,6 +78,10 @@ class Participant:
         self.searching: Outgoing | None = None
         """An observer's question to anybody who may know the leader."""
         self.search_ms = now.monotonic_ms
+        self.search_turn: int = identity.node_id
+        """Whose turn it is to be asked who leads; observers begin at different voters."""
+        self.search_losses = 0
+        """How often in a row nobody answered."""
         self.met: dict[BrokerId, Uuid] = {}
         """Directories of configured voters who spoke to us; needed until voters are recorded."""
         self._addresses: dict[BrokerId, Address] = {}
@@ -150,6 +154,7 @@ class Participant:
         self._move(Role.UNATTACHED, epoch)
         self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms()
         self.search_ms = self.now.monotonic_ms
+        self.search_losses = 0
 
     def become_follower(self, epoch: Epoch, leader_id: BrokerId) -> None:
         assert leader_id not in (self.node_id, NO_BROKER)

@@ -12,6 +12,9 @@ from klamm.quorum.roles import Role
 if TYPE_CHECKING:
     from klamm.quorum.participant import Participant
 
+QUICK_SEARCH = 8
+"""That part of the fetch timeout a voter has to answer an observer that searches for the leader, at first."""
+
 
 def tick(me: "Participant") -> None:
     """Change roles that have lasted too long."""
@@ -134,14 +137,18 @@ def _is_flushed(me: "Participant") -> bool:
 
 
 def _search(me: "Participant") -> None:
-    """Ask one voter after the other who leads."""
+    """Ask one voter after the other who leads. One that lives answers at once, so the next has its turn soon: the last
+    leader, which may stand still for a long time, is asked like any other. The slower they are the longer we wait."""
     if me.searching is not None or me.search_ms > me.now.monotonic_ms or not _is_flushed(me):
         return
-    others = [voter_id for voter_id in me.voters if voter_id != me.node_id]
+    others = sorted(voter_id for voter_id in me.voters if voter_id != me.node_id)
     if others:
         # Whoever leads is to answer at once, so that we know.
         request = replace(_fetch(me), max_wait_ms=0)
-        me.searching = me.send(me.random.choice(others), request, me.settings.fetch_timeout_ms)
+        me.search_turn += 1
+        patience_ms = me.settings.fetch_timeout_ms / QUICK_SEARCH * 2 ** min(me.search_losses, 10)
+        timeout_ms = min(patience_ms, me.settings.fetch_timeout_ms)
+        me.searching = me.send(others[me.search_turn % len(others)], request, timeout_ms)
     if me.searching is None:
         me.search_ms = me.now.monotonic_ms + me.settings.fetch_wait_ms
 

@@ -21,6 +21,8 @@ class ClientChecker:
         self._committed = committed
         """How far a leader's watermark ever came, and the epoch there."""
         self._places: dict[bytes, tuple[Key, Offset]] = {}
+        self._repeated: set[bytes] = set()
+        """Stored again when they had been deleted."""
         self.may_lose: set[Key] = set()
         """Partitions that were allowed to lose something (an unclean election was asked for)."""
         self.starts: dict[Key, Offset] = {}
@@ -71,7 +73,11 @@ class ClientChecker:
             if record.offset not in (-1, offset):
                 broken("I21", f"{value!r} stands at {offset} of {_named(key)}, and was acknowledged at {record.offset}")
             place = self._places.setdefault(value, (key, offset))
-            if place != (key, offset):
+            if place[0] == key and place[1] < min(offset, self.starts.get(key, 0)):
+                # Sent again after it had been deleted. A replica that began behind it knows nothing of its producer.
+                self._places[value] = (key, offset)
+                self._repeated.add(value)
+            elif place != (key, offset):
                 broken("I21", f"{value!r} stands at {place[1]} and at {offset} of {_named(key)}")
 
     def gap(self, reader: str, key: Key, wanted: Offset, given: Offset) -> None:
@@ -116,7 +122,7 @@ class ClientChecker:
             for _, value in sorted(self._history.seen.get(key, {}).items()):
                 record = self._history.written[value]
                 if record.is_idempotent:
-                    if record.number <= last.get(record.producer, -1):
+                    if record.number <= last.get(record.producer, -1) and value not in self._repeated:
                         broken("I21", f"{value!r} stands in {_named(key)} after a later one of {record.producer}")
                     last[record.producer] = record.number
 

@@ -56,6 +56,43 @@ def test_help_pays_for_no_spark() -> None:
     assert ended.stderr.strip() == "[]"
 
 
+WITHOUT_SPARK = """
+import sys
+for name in ("pyspark", "pyarrow", "pandas", "numpy", "deltalake"):
+    sys.modules[name] = None
+from klamm.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "test"])
+def test_without_the_extra_it_is_named(verb: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, "pipeline", verb, "any.py"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1 and "pip install 'klamm[spark,java]'" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_the_example_takes_no_spark() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_SPARK, "pipeline", "example"], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0 and "Pipeline(" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [("--count", "0", "whole number"), ("--rate", "x", "above 0"), ("--late", "2", "between 0 and 1")],
+)
+def test_the_generator_says_what_numbers_it_wants(
+    option: str, value: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["pipeline", "generate", option, value])
+    assert said in capsys.readouterr().err
+
+
 def test_an_example_to_start_from(tmp_path: Path) -> None:
     written = klamm("pipeline", "example", "mine.py", cwd=tmp_path)
     assert written.code == 0 and "klamm pipeline check mine.py" in written.err

@@ -10,9 +10,11 @@ from random import Random
 
 import pytest
 
+from klamm.local import mending
 from klamm.local.agreeing import Wish, new_cluster
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.listeners import Listener
 from klamm.local.problems import LocalError, NoCluster, NodeDidNotStart, PortsTaken
 from klamm.local.processes import Process, process_of, started, state_of
 from klamm.local.record import FILE, write_record
@@ -150,6 +152,26 @@ def test_ports_that_are_taken_are_said_before_anything_is_started(cluster: Local
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsTaken):
         cluster.up(Wish(1, 1, taken.getsockname()[1]))
     assert not (cluster.directory / FILE).exists() and not cluster.log_of(0).exists()
+
+
+@needs_several_nodes
+def test_a_node_whose_port_is_taken_is_not_said_to_be_started(cluster: LocalCluster) -> None:
+    """Neither where the others run, nor where the quorum has no majority and nobody waits for it to serve."""
+    record = cluster.up(Wish(3, 1, 0))
+    cluster.down()
+    with (
+        socket.create_server((record.host, record.node(1).port)),
+        pytest.raises(PortsTaken, match=f"taken already: {record.host}:{record.node(1).port} by process {os.getpid()}"),
+    ):
+        cluster.start([1])
+    cluster.start([0, 1, 2])
+
+
+def test_a_cluster_that_runs_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Listener(1, ("python", "-m", "klamm", "broker", "--dir", "/data/mine/node-0"))
+    monkeypatch.setattr(mending, "listener_on", {9092: node}.get)
+    with pytest.raises(NoCluster, match=r"no cluster in .*, but one runs from /data/mine: add --dir /data/mine"):
+        LocalCluster(tmp_path).record()
 
 
 def test_data_without_a_record_is_not_taken_for_a_new_clusters(cluster: LocalCluster) -> None:

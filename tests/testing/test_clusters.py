@@ -150,6 +150,15 @@ def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic:
     assert read(cluster.bootstrap_servers, topic, 2) == ["before", "after"]
 
 
+def test_who_was_just_killed_is_not_in_sync(cluster: ClusterUnderTest, topic: str) -> None:
+    """Even if nobody else has noticed yet."""
+    cluster.wait_for_in_sync(topic)
+    cluster.kill(1)
+    with pytest.raises(NotInTime):
+        cluster.wait_for_in_sync(topic, timeout=0.05)
+    cluster.wait_for_in_sync(topic, brokers=[0, 2])
+
+
 def test_what_cannot_be_is_said_in_a_sentence(cluster: ClusterUnderTest, topic: str) -> None:
     with pytest.raises(NotPossible, match="no broker 7 in this cluster; its brokers are 0, 1, 2"):
         cluster.kill(7)

@@ -64,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         print(unknown(words[0]), file=sys.stderr)
         return 2
-    run = import_module(f"klamm.cli.{words[0]}").run
     try:
+        run = import_module(f"klamm.cli.{words[0]}").run
         return _written(words[0], int(run(words[1:])))
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -76,8 +76,12 @@ def _pause(cluster: LocalCluster, options: argparse.Namespace) -> int:
 
 
 def _resume(cluster: LocalCluster, options: argparse.Namespace) -> int:
+    paused = {node.node_id for node, state in cluster.states() if state == "paused"}
+    for node_id in options.id:
+        if node_id not in paused:
+            say(f"node {node_id} was not paused")
     cluster.resume(options.id)
-    return _done(options.id, "resumed")
+    return _done([node_id for node_id in options.id if node_id in paused], "resumed")
 
 
 def _start(cluster: LocalCluster, options: argparse.Namespace) -> int:

@@ -73,6 +73,9 @@ examples:
   klamm pipeline example invoice.py
 """
 
+BROUGHT_BY_SPARK = frozenset({"pyspark", "pyarrow", "pandas", "numpy", "deltalake", "google", "py4j"})
+"""Modules of the extra `klamm[spark]`."""
+
 
 def run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] == "generate":
@@ -89,6 +92,10 @@ def run(arguments: Sequence[str]) -> int:
         return failed(command, problem, MISUSED)
     except (PipelineError, LocalError) as problem:
         return failed(command, problem)
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").split(".")[0] not in BROUGHT_BY_SPARK:
+            raise
+        return failed(command, f"this takes Spark: `pip install 'klamm[spark,java]'` brings it ({problem})")
     except Exception as problem:
         # Whatever else Spark may raise: a stack trace is for those who ask for it.
         if getattr(options, "verbose", False):
@@ -112,7 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
         verbs,
         "example",
         "write a pipeline file to start from",
-        _later("klamm.cli.pipeline_looking", "example"),
+        _later("klamm.cli.pipeline_example", "example"),
         EXAMPLE,
     )
     example.add_argument("file", nargs="?", metavar="FILE.py", help="where to; else to standard output")

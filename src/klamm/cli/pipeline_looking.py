@@ -1,8 +1,6 @@
-"""`klamm pipeline check`, `test` and `example`: a pipeline looked at, without a cluster."""
+"""`klamm pipeline check` and `test`: a pipeline looked at, without a cluster."""
 
 import argparse
-import sys
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -57,23 +55,6 @@ def verdict(pipeline: Pipeline) -> str:
     if len(silent) == len(pipeline.outputs):
         return "nothing was expected, so nothing was compared: Table(…, expect=[…]) says what should come out"
     return "as expected" + (f"; nothing was expected of {listed(silent)}" if silent else "")
-
-
-def example(options: argparse.Namespace) -> int:
-    text = resources.files("klamm.pipeline.invoice").joinpath("example.py").read_text(encoding="utf-8")
-    if options.file is None:
-        sys.stdout.write(text)
-        return 0
-    path = Path(options.file)
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        return failed("pipeline example", f"{path} is there already; name another file, or remove it")
-    except OSError as problem:
-        return failed("pipeline example", f"{path} cannot be written: {problem.strerror}")
-    say(f"wrote {path}; `klamm pipeline check {path}` looks at it, `klamm pipeline run {path} --once` runs it")
-    return 0
 
 
 def _settings(options: argparse.Namespace) -> dict[str, str]:

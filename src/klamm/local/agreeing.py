@@ -57,7 +57,8 @@ def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
     if differences:
         raise LocalError(
             f"the directory holds another cluster: {'; '.join(differences)}. "
-            "Leave these options out to start it as it is, or choose another directory with --dir"
+            "Leave these options out to start it as it is, add --fresh to delete it and start anew, or choose another "
+            "directory with --dir"
         )
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
 

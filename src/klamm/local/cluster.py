@@ -58,7 +58,7 @@ class LocalCluster:
     def record(self) -> ClusterRecord:
         found = read_record(self.directory)
         if found is None:
-            raise NoCluster(f"there is no cluster in {self.directory}; `klamm up --dir` makes one")
+            raise NoCluster(mending.nothing_here(self.directory, FIRST_PORT))
         return found
 
     def states(self) -> list[NodeState]:
@@ -133,11 +133,13 @@ class LocalCluster:
         """Start these nodes, those that do not run, and return when they are up. Whether they serve clients: not
         where the quorum has no majority even with them."""
         self.record()
-        with locked(self.directory):
-            record = self.record()
-            nodes = [node for node in map(record.node, dict.fromkeys(node_ids)) if _state(node) == "dead"]
-            begun = self._begin(record, nodes)
-        begun.wait_ready(timeout_seconds, on_ready)
+        with ExitStack() as stack:
+            with locked(self.directory):
+                record = self.record()
+                nodes = [node for node in map(record.node, dict.fromkeys(node_ids)) if _state(node) == "dead"]
+                self._ports_held(stack, record.host, [node.port for node in nodes], is_known=True)
+                begun = self._begin(record, nodes)
+            begun.wait_ready(timeout_seconds, on_ready)
         return begun.can_decide
 
     def stop(self, node_ids: Iterable[int], timeout_seconds: float = STOP_SECONDS) -> list[int]:

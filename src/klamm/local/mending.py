@@ -37,6 +37,16 @@ def check_kind(directory: Path) -> None:
         )
 
 
+def nothing_here(directory: Path, usual_port: int) -> str:
+    """There is no cluster in the directory; maybe one runs from another."""
+    makes = f"`klamm up --dir {_quoted(directory)}` makes one"
+    found = listener_on(usual_port)
+    if found is None or found.cluster_directory is None:
+        return f"there is no cluster in {directory}; {makes}"
+    other = found.cluster_directory
+    return f"there is no cluster in {directory}, but one runs from {other}: add --dir {_quoted(other)}; or {makes}"
+
+
 def check_nothing_lies_there(directory: Path) -> None:
     """Nodes of a cluster that is not recorded: a new one would take their data for its own, or lose it."""
     found = _node_directories(directory)
@@ -131,7 +141,7 @@ def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
         stop = " and ".join(f"`klamm down --dir {_quoted(each)}`" for each in clusters)
         what = f"{named} {'is' if len(holders) == 1 else 'are'} taken by the cluster in {others}; {stop} stops it"
     else:
-        what = f"{named} {'is' if len(holders) == 1 else 'are'} taken; end that process"
+        what = f"taken already: {named}; end that process"
     if is_known:
         return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
     return PortsTaken(problem.ports, f"{what}, or choose other ports: `klamm up --port 0` takes any that are free")

@@ -104,7 +104,11 @@ class ClusterUnderTest(ABC):
         """Until exactly these are the in-sync replicas of a partition; all replicas, unless told otherwise."""
 
         def is_as_wanted(found: PartitionSeen | None) -> bool:
-            return found is not None and set(found.in_sync) == set(found.replicas if brokers is None else brokers)
+            if found is None:
+                return False
+            wanted = set(found.replicas if brokers is None else brokers)
+            # The others may not have noticed yet what was just done to a broker.
+            return set(found.in_sync) == wanted and wanted <= set(self.running)
 
         def are_in_sync() -> bool:
             return all(is_as_wanted(found) for found in self._seen_everywhere(topic, partition))

@@ -4,7 +4,7 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -134,18 +134,23 @@ class _View:
 
 
 def _count(text: str) -> int:
-    if (count := int(text.replace("_", "").replace(",", ""))) < 1:
-        raise ValueError
-    return count
+    return int(
+        _number(text.replace("_", "").replace(",", ""), "a whole number of at least 1", lambda count: count >= 1)
+    )
 
 
 def _positive(text: str) -> float:
-    if (rate := float(text)) <= 0:
-        raise ValueError
-    return rate
+    return _number(text, "a number above 0", lambda rate: rate > 0)
 
 
 def _share(text: str) -> float:
-    if not 0 <= (share := float(text)) <= 1:
-        raise ValueError
-    return share
+    return _number(text, "a share between 0 and 1", lambda share: 0 <= share <= 1)
+
+
+def _number(text: str, wanted: str, is_right: Callable[[float], bool]) -> float:
+    try:
+        if is_right(number := float(text)):
+            return number
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}")

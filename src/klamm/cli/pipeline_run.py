@@ -14,7 +14,7 @@ from rich.live import Live
 
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, say
-from klamm.pipeline import view
+from klamm.pipeline import Table, view
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
@@ -52,7 +52,7 @@ def run_pipeline(options: argparse.Namespace) -> int:
             outcome = run(job, watch, shown.say)
         except Failed as problem:
             return _told_failure(shown, problem, job)
-    return _told_end(shown, outcome, options.once)
+    return _told_end(shown, outcome, job)
 
 
 def _job(options: argparse.Namespace, file: Loaded) -> Job:
@@ -154,6 +154,11 @@ def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:
     return failed("pipeline run", f"{problem}{hint}")
 
 
-def _told_end(shown: _Shown, outcome: Outcome, once: bool) -> int:
+def _told_end(shown: _Shown, outcome: Outcome, job: Job) -> int:
     shown.end(outcome.standing, "stopped" if outcome.was_stopped else "done")
-    return INTERRUPTED if outcome.was_stopped and once else 0
+    tables = [output for output in job.loaded.pipeline.outputs if isinstance(output, Table)]
+    if tables:
+        name, is_delta = tables[0].name, tables[0].format == "delta"
+        reads = f'DeltaTable("…/{name}").to_pandas()' if is_delta else f'pandas.read_parquet("…/{name}")'
+        shown.say(f"tables in {job.directory.tables}; from Python: {reads}")
+    return INTERRUPTED if outcome.was_stopped and job.wishes.once else 0

@@ -54,7 +54,11 @@ class Directory:
     """Absolute: Spark's workers stand elsewhere."""
 
     def table(self, name: str) -> str:
-        return str(self.path / "tables" / name)
+        return str(self.tables / name)
+
+    @property
+    def tables(self) -> Path:
+        return self.path / "tables"
 
     def checkpoint(self, query: str) -> Path:
         return self.path / "checkpoints" / query

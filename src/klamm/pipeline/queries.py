@@ -14,8 +14,9 @@ from klamm.pipeline import parsing
 from klamm.pipeline.declaration import Pipeline, Source, Table
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.planning import Plan, PlannedQuery, given
+from klamm.pipeline.problems import BadPipeline
 from klamm.pipeline.progress import QueryStanding, Standing, note
-from klamm.pipeline.tables import open_table
+from klamm.pipeline.tables import DoesNotFit, open_table
 from klamm.pipeline.writing import QUARANTINE_KEY, BatchWriter, Gate
 
 if TYPE_CHECKING:
@@ -82,6 +83,19 @@ class Queries:
         self.failure: tuple[str, BaseException] | None = None
         """The first query that failed, and of what."""
 
+    def new_columns(self) -> dict[str, list[str]]:
+        """Of tables that are there, by their labels; BadPipeline if a table's rows do not fit it any more."""
+        found = {}
+        for query in self._plan.queries:
+            tables = self._tables(query)
+            for output in query.outputs:
+                if isinstance(output, Table):
+                    try:
+                        found[output.label] = tables[output.name].new_columns(self._plan.schemas[output.label])
+                    except DoesNotFit as problem:
+                        raise BadPipeline(f"{output.label}: {problem}") from problem
+        return {label: columns for label, columns in found.items() if columns}
+
     def start(self) -> None:
         """One after the other: several Python workers that start at once take longer, each of them."""
         for query in self._plan.queries:
@@ -142,6 +156,8 @@ class Queries:
                 self._start(running.writer.query, running.restarts + 1)
         elif self.failure is None:
             self.failure = name, problem
+            # Spark reports nothing of a batch that failed, and what was written of it is written.
+            self.standing.done.add(running.writer.begun)
 
     def _is_at_rest(self, name: str) -> bool:
         running = self._running[name]

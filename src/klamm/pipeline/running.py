@@ -84,7 +84,7 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
 
 
 def surprises(queries: Queries, directory: Directory) -> list[str]:
-    """What begins in the middle."""
+    """What begins in the middle, and what a table did not have before."""
     how = "It gets what comes from now on; --reset reads the topics from their beginning again."
     new = [f"new in query {name}: {', '.join(outputs)}. {how}" for name, outputs in queries.new_outputs.items()]
     missing = [
@@ -92,7 +92,12 @@ def surprises(queries: Queries, directory: Directory) -> list[str]:
         f"more. Stop now if it can be put back. {how}"
         for name, tables in queries.missing_tables.items()
     ]
-    return [*new, *missing]
+    grown = [
+        f"{label} gets {'a new column' if len(columns) == 1 else 'new columns'}: {', '.join(columns)}. Rows that are "
+        "there have null in it."
+        for label, columns in queries.new_columns().items()
+    ]
+    return [*new, *missing, *grown]
 
 
 def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:
@@ -127,8 +132,12 @@ def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:
         commands = "; ".join(f"`{each.command}`" for each in new)
         raise topics.NoTopic(f"topics are missing that the pipeline writes to. Make them: {commands}.")
     for each in new:
-        say(f"making topic {each.name}: {each.partitions} partitions, {each.replicas} replicas")
+        say(f"making topic {each.name}: {_many(each.partitions, 'partition')}, {_many(each.replicas, 'replica')}")
     topics.make(new, job.wishes.bootstrap, _client_settings(job.wishes))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _client_settings(wishes: Wishes) -> dict[str, str]:

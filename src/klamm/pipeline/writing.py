@@ -87,11 +87,14 @@ class BatchWriter:
         self._tables, self._write_topic = tables, write_topic
         self.failure: BaseException | None = None
         self.done: dict[int, Done] = {}
+        self.begun = Done()
+        """What is written of the batch that it is at, or failed in."""
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         try:
             self._gate.pass_through(self.query.name)
             self.done[batch_id] = self._written(batch, batch_id)
+            self.begun = Done()
         except Stopped:
             raise
         except BaseException as problem:
@@ -103,7 +106,7 @@ class BatchWriter:
         if is_kept:
             batch.persist()
         try:
-            done = Done()
+            done = self.begun = Done()
             frames = {self.query.name: batch}
             if self.query.quarantines is not None:
                 frames[self.query.name] = parsing.good(batch)

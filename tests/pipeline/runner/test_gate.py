@@ -8,6 +8,7 @@ import pytest
 from klamm.pipeline.declaration import Source
 from klamm.pipeline.flow import Flow
 from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.tables import Written
 from klamm.pipeline.writing import BatchWriter, Gate, Stopped
 
 
@@ -33,7 +34,11 @@ def test_who_comes_after_it_closed_waits_and_writes_nothing() -> None:
     assert len(ended) == 1
 
 
-def test_what_went_wrong_in_a_batch_is_kept_as_it_was() -> None:
+def test_what_went_wrong_in_a_batch_is_kept_as_it_was_and_what_was_written_of_it() -> None:
+    class Kept:
+        def write(self, rows: Any, batch_id: int) -> Any:
+            return Written(5)
+
     class Wrong:
         def write(self, rows: Any, batch_id: int) -> Any:
             raise ValueError("the disk is full")
@@ -46,9 +51,16 @@ def test_what_went_wrong_in_a_batch_is_kept_as_it_was() -> None:
     class Frame:
         isStreaming = False  # noqa: N815
 
-    query = PlannedQuery("orders", (Source("orders"),), (Table("all", rows),), None)
-    writer = BatchWriter(query, Flow(["orders"], [rows]), Gate(), {"all": Wrong()}, lambda *each: None)
+        def persist(self) -> None:
+            pass
+
+        unpersist = persist
+
+    query = PlannedQuery("orders", (Source("orders"),), (Table("some", rows), Table("all", rows)), None)
+    tables: Any = {"some": Kept(), "all": Wrong()}
+    writer = BatchWriter(query, Flow(["orders"], [rows]), Gate(), tables, lambda *each: None)
     frame: Any = Frame()
     with pytest.raises(ValueError, match="disk is full"):
         writer(frame, 0)
     assert isinstance(writer.failure, ValueError) and not writer.done
+    assert writer.begun.added == {"table some": 5}

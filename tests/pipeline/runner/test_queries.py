@@ -13,8 +13,10 @@ from klamm.pipeline.causes import paragraph
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.planning import planned
+from klamm.pipeline.problems import BadPipeline
 from klamm.pipeline.progress import Standing
 from klamm.pipeline.queries import Queries, Wishes
+from klamm.pipeline.running import surprises
 from tests.pipeline.runner.shop import FILE, expected
 from tests.pipeline.runner.world import check_tables, make_topic, produce, rows, values_in
 
@@ -50,6 +52,22 @@ def run_once(spark: "SparkSession", file: Loaded, data: Path, servers: str) -> S
     return queries.standing
 
 
+def check_that_columns_are_compared(spark: "SparkSession", place: Path, data: Path, servers: str) -> None:
+    """Before anything is read: who removes a column is told, and who adds one."""
+    for name, columns, said in (
+        ("more", '"total", "gross", "at", f.lit(1).alias("one")', "table orders gets a new column: one."),
+        ("less", '"total", "at"', "gross is missing in the rows"),
+    ):
+        (place / f"{name}.py").write_text(FILE.replace('"total", "gross", "at"', columns))
+        plan = planned(spark, loaded(place / f"{name}.py").pipeline)
+        queries = Queries(spark, plan, Directory(data), topics.seen(servers, {}).cluster_id, Wishes(servers, once=True))
+        try:
+            told = "\n".join(surprises(queries, Directory(data)))
+        except BadPipeline as problem:
+            told = str(problem)
+        assert said in told
+
+
 def test_every_record_once_and_on_from_there(spark: "SparkSession", servers: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(FILE)
     file, data = loaded(tmp_path / "shop.py"), tmp_path / "data"
@@ -64,6 +82,7 @@ def test_every_record_once_and_on_from_there(spark: "SparkSession", servers: str
     assert standing.done.added["table orders"] == len(wanted.ids)
     assert not sum(standing.queries["orders"].lag.values())
 
+    check_that_columns_are_compared(spark, tmp_path, data, servers)
     produce(servers, FIRST, MORE)
     standing = run_once(spark, file, data, servers)
     assert standing.records == MORE

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from klamm.pipeline.tables import Written, open_table
+from klamm.pipeline.tables import DoesNotFit, Written, open_table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +42,23 @@ def test_a_batch_that_is_done_is_skipped(spark: "SparkSession", tmp_path: Path, 
     other = open_table(spark, str(path), format=kind, application="other")
     assert other.write(rows_of(spark, [("c", 1, 30)]), 0) == Written(1, 0, False)
     assert read(path) == [("a", 1, 10), ("a", 1, 10), ("c", 1, 30)]
+
+
+@pytest.mark.parametrize("kind", ["delta", "parquet"])
+def test_whether_rows_will_fit_is_known_before_there_are_any(spark: "SparkSession", tmp_path: Path, kind: str) -> None:
+    table = open_table(spark, str(tmp_path / "t"), format=kind, application="app")
+    rows = rows_of(spark, [("a", 1, 10)])
+    assert table.new_columns(rows.schema) == [], "there is no table"
+    table.write(rows, 0)
+    assert table.new_columns(rows.schema) == []
+    with pytest.raises(DoesNotFit, match="line is missing in the rows"):
+        table.new_columns(rows.drop("line").schema)
+    more = rows.selectExpr("*", "'monday' as day").schema
+    if kind == "delta":
+        assert table.new_columns(more) == ["day"]
+    else:
+        with pytest.raises(DoesNotFit, match="day"):
+            table.new_columns(more)
 
 
 @pytest.mark.parametrize(("mode", "kept"), [("ignore", 0), ("update", 1)])

@@ -17,6 +17,7 @@ from klamm.pipeline.tables.work import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = ["DoesNotFit", "TableSink", "Written", "open_table"]
 
@@ -28,6 +29,10 @@ class TableSink(Protocol):
     """A table that batches are written to, exactly once for an application and the number of a batch."""
 
     def write(self, rows: "DataFrame", batch_id: int) -> Written: ...
+
+    def new_columns(self, rows: "StructType") -> list[str]:
+        """Those that such rows would bring to a table that is there; DoesNotFit if they do not fit it."""
+        ...
 
 
 def open_table(

@@ -83,6 +83,13 @@ class DeltaSink:
         assert refused is not None
         raise refused
 
+    def new_columns(self, rows: StructType) -> list[str]:
+        if not DeltaTable.is_deltatable(self._directory):
+            return []
+        there = _schema_of(DeltaTable(self._directory), self._directory)
+        new = added_columns(there, schema_of_table(rows, self._directory), self._directory, may_grow=True)
+        return [field.name for field in new]
+
     def _opened(self, schema: StructType) -> DeltaTable:
         """At its newest version."""
         if self._table is not None:

@@ -28,7 +28,7 @@ from klamm.pipeline.tables.writing import is_there
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OURS, STAGING = "_klamm", "_staging"
+OURS, STAGING, SCHEMA = "_klamm", "_staging", "schema.json"
 
 
 class ParquetSink:
@@ -65,6 +65,13 @@ class ParquetSink:
             shutil.rmtree(staging, ignore_errors=True)
         return Written(report.rows_added, 0)
 
+    def new_columns(self, rows: StructType) -> list[str]:
+        note = self._directory / OURS / SCHEMA
+        if note.exists():
+            there = StructType.fromJson(json.loads(note.read_text()))
+            added_columns(there, schema_of_table(rows, str(self._directory)), str(self._directory), may_grow=False)
+        return []
+
     def _is_done(self, batch_id: int) -> bool:
         try:
             return bool(json.loads(self._done.read_text())["batch"] >= batch_id)
@@ -73,7 +80,7 @@ class ParquetSink:
 
     def _opened(self, spark: "SparkSession", schema: StructType) -> StructType:
         """The table's schema, which the first batch leaves beside it."""
-        note = self._directory / OURS / "schema.json"
+        note = self._directory / OURS / SCHEMA
         if note.exists():
             there = StructType.fromJson(json.loads(note.read_text()))
         elif (self._directory / "_delta_log").exists():

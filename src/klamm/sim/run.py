@@ -14,7 +14,7 @@ from typing import Any
 from klamm.broker.facts import CompactionFailed, RetentionFailed
 from klamm.broker.replication import RACK_AWARE
 from klamm.facts import Fact
-from klamm.ids import NO_BROKER, Offset
+from klamm.ids import NO_BROKER, Offset, TopicPartition
 from klamm.metadata.image import Image
 from klamm.node.facts import ChoreFailed, HandlerFailed
 from klamm.sim.budget import Budget
@@ -195,6 +195,9 @@ class Run:
         self._until(done, READING_MS, "not everything can be read")
         if self.groups is not None:
             self._groups_come_to_rest(self.groups)
+        # Who led until a moment ago may have what nobody else has, and not know yet that it is to drop it; and a
+        # coordinator goes on writing as members tell it what they own.
+        self._until(self._replicas_agree, READING_MS, "replicas do not end alike")
         self._at_end()
 
     def _groups_come_to_rest(self, groups: Groups) -> None:
@@ -212,15 +215,12 @@ class Run:
         self._until(lambda: not asked, READING_MS, "committed offsets are not told")
         for plan in groups.plans:
             self.group_offsets.at_end(plan.name)
-        # A coordinator goes on writing as members tell it what they own; what it wrote last is on its way.
-        self._until(self._offsets_agree, READING_MS, "replicas of what groups wrote do not end alike")
 
-    def _offsets_agree(self) -> bool:
-        ends: dict[int, set[Offset]] = {}
+    def _replicas_agree(self) -> bool:
+        ends: dict[TopicPartition, set[Offset]] = {}
         for machine in self.cluster.running:
             for partition in machine.broker.partitions:
-                if partition.topic_partition.topic == OFFSETS:
-                    ends.setdefault(partition.topic_partition.partition, set()).add(partition.log.end_offset)
+                ends.setdefault(partition.topic_partition, set()).add(partition.log.end_offset)
         return all(len(each) == 1 for each in ends.values())
 
     def _until(

@@ -154,3 +154,10 @@ def _connect(cluster: klamm.Cluster) -> None:
 def _topics(cluster: klamm.Cluster) -> list[str]:
     seen = cluster_seen([Address("127.0.0.1", cluster.nodes[0].port)], 10.0)
     return sorted({each.topic for each in seen.partitions})
+
+
+@needs_several_nodes
+def test_that_nodes_miss_one_another_in_the_end_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    with klamm.Cluster(brokers=3):
+        caplog.clear()
+    assert not caplog.records

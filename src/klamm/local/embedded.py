@@ -22,7 +22,7 @@ from pathlib import Path
 from random import SystemRandom
 
 from klamm.config import BrokerConfig, ConfigError
-from klamm.facts import Tell
+from klamm.facts import Fact, Tell
 from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.loop_thread import LoopThread
@@ -72,6 +72,7 @@ class Cluster:
         self._directory = None if directory is None else Path(directory).absolute()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._open: _Open | None = None
+        self._is_closing = False
 
     @property
     def bootstrap_servers(self) -> str:
@@ -92,6 +93,7 @@ class Cluster:
         """Start all nodes; returns when every broker serves clients."""
         if self._open is not None:
             raise RuntimeError("this cluster is open already")
+        self._is_closing = False
         if self._directory is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="klamm-")
         try:
@@ -104,6 +106,7 @@ class Cluster:
 
     def close(self) -> None:
         """Stop all nodes cleanly, and remove the data if it had no directory of its own."""
+        self._is_closing = True
         self._let_go(_stop)
 
     def abandon(self) -> None:
@@ -145,7 +148,14 @@ class Cluster:
 
     def told_by(self, node_id: int) -> Tell:
         """Who hears what a node has to say."""
-        return into_logging(node_id)
+        log = into_logging(node_id)
+
+        def tell(fact: Fact) -> None:
+            # That nodes miss one another when all of them stop is no news.
+            if not self._is_closing:
+                log(fact)
+
+        return tell
 
     def loop_of(self, node_id: int, loop: Loop) -> Loop:
         """A node's view of the loop that all share."""

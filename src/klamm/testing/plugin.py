@@ -20,7 +20,7 @@ MARKER = (
     "klamm(brokers=3, racks=1, settings={…}): the cluster that klamm_embedded or klamm_cluster starts for this test"
 )
 FUNCTION, SESSION = ("klamm_embedded", "klamm_cluster"), ("klamm_embedded_session", "klamm_cluster_session")
-LOG_LINES = 40
+LOG_LINES = 10
 
 
 class State:
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--klamm-set", metavar="KEY=VALUE", action="append", default=[], help="a broker setting; may be repeated"
     )
     group.addoption(
-        "--klamm-log-lines", metavar="N", help="lines of every broker's log in a failing test's report (40; 0: none)"
+        "--klamm-log-lines", metavar="N", help="lines of every broker's log in a failing test's report (10; 0: none)"
     )
     parser.addini("klamm_brokers", "brokers of a cluster", default="")
     parser.addini("klamm_racks", "racks they stand in", default="")

@@ -33,6 +33,8 @@ class Told:
     joins: int
     epoch: int
     heard_ms: float
+    is_late: bool
+    """It has heard of it so late that the group may have been gone since, and begun anew."""
 
 
 class GroupOffsets:
@@ -57,13 +59,11 @@ class GroupOffsets:
         return latest is None or known is None or known.leader_epoch < latest.leader_epoch
 
     def told(self, standing: Standing, epoch: int, spots: list[Spot], now_ms: float) -> None:
-        if now_ms >= standing.until_ms:
-            # It has heard of it so late that the group may have been gone since, and begun anew.
-            return
+        is_late = now_ms >= standing.until_ms
         for spot in spots:
             told = self._told.setdefault(spot, [])
             if not any((each.who, each.joins, each.epoch) == (standing.who, standing.joins, epoch) for each in told):
-                told.append(Told(standing.who, standing.joins, epoch, now_ms))
+                told.append(Told(standing.who, standing.joins, epoch, now_ms, is_late))
 
     def acknowledged(self, commit: Commit) -> None:
         told = self._owner_since(commit)
@@ -85,7 +85,8 @@ class GroupOffsets:
             (each.heard_ms for each in told if each.who == commit.who and each.epoch <= commit.epoch), default=0
         )
         for each in told:
-            if each.who != commit.who and each.epoch > commit.epoch and own_ms < each.heard_ms < commit.sent_ms:
+            is_later = each.epoch > commit.epoch and own_ms < each.heard_ms < commit.sent_ms
+            if each.who != commit.who and is_later and not each.is_late:
                 return each
         return None
 

@@ -7,9 +7,10 @@ from rich.console import Console
 
 from klamm.cli.cluster_view import Happened, Scene, directory_option, live, sized
 from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.local.figures import Figures
 from klamm.local.look import Look
 from klamm.local.rates import Rates
-from tests.local.looks import grown, healthy, without
+from tests.local.looks import grown, healthy, place, without
 
 SERVERS = "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
 HERE = Path(DEFAULT_DIRECTORY).absolute()
@@ -39,7 +40,7 @@ def test_a_healthy_cluster_by_rack_with_roles_and_sizes() -> None:
     assert shown[1].split() == ["cluster", "1", "topic,", "10", "partitions", "everything", "in", "sync"]
     table = [line.split() for line in shown[3:12]]
     assert [cells[0] for cells in table if cells[0] in ("R1", "R2", "-")] == ["R1", "R2", "-"]
-    assert table[1] == ["R1", "0", "controller", "2", "4", "of", "4", "-", "-", "-", "-", "-", "400.0", "kB"]
+    assert table[1] == ["R1", "0", "controller", "2", "4", "of", "4", "-", "-", "-", "-", "400.0", "kB"]
     assert row(scene(healthy()), 3)[:2] == ["3", "voter"]
     assert row(scene(healthy()), 6) == ["6", "witness"]
 
@@ -60,19 +61,47 @@ def test_how_to_break_it_and_where() -> None:
 
 
 def test_what_flows() -> None:
-    flowing = replace(scene(healthy()), rates={0: Rates(1_200, 340_000, 900, 255_000), 3: Rates(800, 160_000)})
-    assert row(flowing, 0)[7:15] == ["1,200", "340.0", "kB", "900", "255.0", "kB", "400.0", "kB"]
+    flowing = replace(scene(healthy()), rates={0: Rates(1_200, 340_000, 255_000), 3: Rates(800, 160_000)})
+    assert row(flowing, 0)[7:14] == ["1,200", "340.0", "kB", "255.0", "kB", "400.0", "kB"]
     (everything,) = [line.split() for line in drawn(flowing) if line.split()[:1] == ["all"]]
-    assert everything == ["all", "2,000", "500.0", "kB", "900", "255.0", "kB"]
+    assert everything == ["all", "2,000", "500.0", "kB", "255.0", "kB"]
+
+
+def test_where_no_broker_serves_metrics_nobody_says_what_goes_out() -> None:
+    silent = scene(replace(healthy(), figures={}))
+    assert row(silent, 0)[6:] == ["-", "-", "-", "?", "400.0", "kB"]
+
+
+def test_what_groups_have_read_where_there_is_room() -> None:
+    """Those that lag most come first."""
+    look = replace(
+        healthy(),
+        committed={"audit": {place(0): 990}, "billing": {place(0): 0, place(1): 900}, "new": {}},
+        figures={0: Figures({}, {"audit": 2, "new": 1})},
+    )
+    shown = drawn(replace(scene(look), reading={"billing": 1_200.0}))
+    assert [line.split() for line in shown if line[:5] in ("group", "audit", "billi", "new  ")] == [
+        ["group", "members", "lag", "committed", "rec/s"],
+        ["billing", "-", "1,100", "1,200"],
+        ["audit", "2", "10", "-"],
+        ["new", "1", "-", "-"],
+    ]
+    many = replace(look, committed={f"group-{number}": {place(0): number} for number in range(9)})
+    shown = drawn(scene(many))
+    assert any("group-3" in line for line in shown) and not any("group-4" in line for line in shown)
+    assert "5 more" in shown
+    low = drawn(scene(many), lines=24)
+    assert len(low) <= 24 and not any("group-0" in line for line in low)
 
 
 def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
     far = Path("/a/long/way/from/here/to/where/the/clusters/data/is/kept/on/this/machine")
-    narrow = replace(scene(grown(without(healthy(), 0), 31_000)), directory=far, rates={3: Rates(1_200, 9, 800, 9)})
+    narrow = replace(scene(grown(without(healthy(), 0), 31_000)), directory=far, rates={3: Rates(1_200, 9, 8_000)})
     shown = drawn(narrow, width=80)
     assert all(len(line) <= 80 for line in shown) and not any("…" in line for line in shown)
     assert "".join(shown).replace(" ", "").count(f"klammnodestart0--dir{far}") == 1
-    assert [line.split()[-4:] for line in shown if line.split()[:2] == ["R2", "3"]] == [["1,200", "800", "16.0", "MB"]]
+    (leader,) = [line.split() for line in shown if line.split()[:2] == ["R2", "3"]]
+    assert leader[-5:] == ["1,200", "8.0", "kB", "16.0", "MB"]
 
 
 def test_a_pause_a_start_and_nobody_who_answers() -> None:

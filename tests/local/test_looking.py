@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
@@ -17,7 +18,7 @@ from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
-from tests.local.clients import write
+from tests.local.clients import read, write
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,32 @@ def test_a_partition_begins_where_records_are_left(cluster: LocalCluster) -> Non
             deleted.result(30)
         write(servers, place.topic, "another")
         seen(looker, "what is left", lambda look: (look.starts[place], look.ends[place]) == (40, 51))
+
+
+def test_what_consumers_were_given_and_what_groups_have_read(cluster: LocalCluster) -> None:
+    """Also who belongs to no group is given something, and no broker's log is any longer for it."""
+    servers, place = cluster.record().bootstrap_servers, TopicPartition("given", 0)
+    create_topic(servers, place.topic)
+    write(servers, place.topic, *("x" * 100 for _ in range(50)))
+    read(servers, place.topic, 50)
+    with Looker(cluster) as looker:
+        seen(looker, "bytes out", lambda look: sum(_given(look, place.topic)) > 5_000)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "readers", "auto.offset.reset": "earliest"})
+        consumer.subscribe([place.topic])
+        wait_until(lambda: consumer.poll(1.0) is not None, "a record", within_seconds=30)
+        consumer.commit(offsets=[Place(place.topic, 0, 10)], asynchronous=False)
+        look = seen(looker, "the group", lambda look: look.committed.get("readers") == {place: 10})
+        assert look.members("readers") == 1 and look.lag("readers") == 40
+        consumer.unsubscribe()
+        consumer.close()
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        for deleted in admin.delete_consumer_groups(["readers"]).values():
+            deleted.result(30)
+        seen(looker, "it is deleted", lambda look: "readers" not in look.committed)
+
+
+def _given(look: Look, topic: str) -> list[int]:
+    return [each.bytes_out.get(topic, 0) for each in look.figures.values()]
 
 
 def _equal(look: Look, place: TopicPartition) -> bool:

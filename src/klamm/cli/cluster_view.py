@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,13 +20,10 @@ from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
-FRAME_LINES = 13
-"""All but the nodes and what happened."""
 FEWEST_HAPPENINGS = 3
+MOST_GROUPS = 5
 WIDE = 110
-"""Columns of a terminal on which everything has room. On fewer, bytes a second are left out."""
-FOLDED_LINES = 4
-"""So many more a narrow one needs for what is there to be copied."""
+"""Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +41,8 @@ class Scene:
     bootstrap_servers: str
     look: Look
     rates: Mapping[int, Rates] = field(default_factory=dict)
+    reading: Mapping[str, float] = field(default_factory=dict)
+    """By consumer group: records a second."""
     happened: Sequence[Happened] = ()
     """The latest last."""
     ending: str = "Ctrl-C stops the cluster; its data stays"
@@ -51,10 +50,15 @@ class Scene:
 
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
-    is_wide = columns >= WIDE
-    room = lines - FRAME_LINES - len(scene.look.nodes) - (0 if is_wide else FOLDED_LINES)
-    happened = _happened(scene, max(FEWEST_HAPPENINGS, room))
-    return Group(_head(scene), Text(), _nodes(scene, is_wide), Text(), happened, Text(), _footer(scene))
+    above = Group(_head(scene), Text(), _nodes(scene, columns >= WIDE), Text())
+    below = Group(Text(), _footer(scene))
+    # What is there to be copied is folded where it is long, so it is drawn to know how many lines that takes. One line
+    # is left free: a screen that is full to the last line scrolls.
+    screen = Console(width=columns)
+    room = lines - 1 - sum(len(screen.render_lines(each)) for each in (above, below))
+    groups = _groups(scene, room - FEWEST_HAPPENINGS)
+    happened = _happened(scene, max(FEWEST_HAPPENINGS, room - len(screen.render_lines(Group(*groups)))))
+    return Group(above, *groups, happened, below)
 
 
 def _head(scene: Scene) -> RenderableType:
@@ -89,7 +93,7 @@ def _nodes(scene: Scene, is_wide: bool) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if is_wide else 1, 0, 0))
     for heading in ("rack", "broker", "role"):
         grid.add_column(heading, no_wrap=True)
-    flow = ("in rec/s", "in B/s", "out rec/s", "out B/s") if is_wide else ("in rec/s", "out rec/s")
+    flow = ("in rec/s", "in B/s", "out B/s") if is_wide else ("in rec/s", "out B/s")
     for heading in ("leads", "in sync", "lagging", *flow, "log"):
         grid.add_column(heading, justify="right", no_wrap=True)
     rack: str | None = ""
@@ -98,7 +102,8 @@ def _nodes(scene: Scene, is_wide: bool) -> Table:
         rack = node.rack
         grid.add_row(shown_rack, *_node(scene, node, is_wide))
     if len(scene.look.nodes) > 1:
-        grid.add_row("", "all", "", "", "", "", *_flow(total(dict(scene.rates)), is_wide), "", style="dim")
+        everything = _flow(total(dict(scene.rates)), is_wide, bool(scene.look.figures))
+        grid.add_row("", "all", "", "", "", "", *everything, "", style="dim")
     return grid
 
 
@@ -117,7 +122,7 @@ def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]
         str(leads),
         f"{in_sync} of {len(held)}" if held else "-",
         _lagging(look, node.node_id),
-        *_flow(scene.rates.get(node.node_id, Rates()), is_wide),
+        *_flow(scene.rates.get(node.node_id, Rates()), is_wide, node.node_id in look.figures),
         sized(size),
     ]
 
@@ -145,12 +150,39 @@ def _lagging(look: Look, broker_id: int) -> Text:
     return Text(f"{len(lagging)} (-{roughly(behind)})" if behind else str(len(lagging)), "yellow")
 
 
-def _flow(rates: Rates, is_wide: bool) -> list[str]:
-    records = [f"{each:,.0f}" if each >= 0.5 else "-" for each in (rates.records_in, rates.records_out)]
-    if not is_wide:
-        return records
-    sizes = [sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out)]
-    return [records[0], sizes[0], records[1], sizes[1]]
+def _flow(rates: Rates, is_wide: bool, knows_out: bool) -> list[str]:
+    """A broker without metrics does not tell what it gives to consumers."""
+    bytes_in, bytes_out = (sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out))
+    return [_a_second(rates.records_in), *([bytes_in] if is_wide else []), bytes_out if knows_out else "?"]
+
+
+def _a_second(records: float) -> str:
+    return f"{records:,.0f}" if records >= 0.5 else "-"
+
+
+def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
+    """What consumer groups have read, as far as they have said so: those that lag most, and a blank line."""
+    look = scene.look
+    groups = sorted(look.committed, key=lambda group: (-(look.lag(group) or 0), group))
+    most = min(MOST_GROUPS, most_lines - 2)
+    if not groups or most < 1:
+        return []
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid.add_column("group", no_wrap=True, overflow="ellipsis")
+    for heading in ("members", "lag", "committed rec/s"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    shown = groups if len(groups) <= most else groups[: most - 1]
+    for group in shown:
+        members, lag = look.members(group), look.lag(group)
+        grid.add_row(
+            Text(group),
+            "-" if members is None else str(members),
+            "-" if lag is None else f"{lag:,}",
+            _a_second(scene.reading.get(group, 0.0)),
+        )
+    if len(shown) < len(groups):
+        grid.add_row(f"{len(groups) - len(shown)} more", style="dim")
+    return [grid, Text()]
 
 
 def _happened(scene: Scene, most: int) -> RenderableType:

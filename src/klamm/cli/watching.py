@@ -67,6 +67,7 @@ class _Screen:
             record.bootstrap_servers,
             look,
             self._recently.rates(),
+            self._recently.reading(),
             tuple(self._happened),
             self._ending,
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klamm.ids import Offset, TopicPartition
+from klamm.local.figures import Figures
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
@@ -40,6 +41,8 @@ class Look:
     """Where each partition begins, as its leader says: what was before is deleted. 0 where nobody said."""
     committed: Mapping[str, Offsets] = field(default_factory=dict)
     """By consumer group."""
+    figures: Mapping[int, Figures] = field(default_factory=dict)
+    """By broker; of those that serve metrics."""
 
     @property
     def own(self) -> list[PartitionSeen]:
@@ -50,6 +53,15 @@ class Look:
         """How many records a replica lacks."""
         end = self.ends.get(partition, 0)
         return max(0, end - self.reached.get(broker_id, {}).get(partition, end))
+
+    def lag(self, group: str) -> int | None:
+        """How many records a group has not read, of the partitions it has ever said something of."""
+        read = self.committed[group]
+        return sum(max(0, self.ends.get(place, 0) - offset) for place, offset in read.items()) if read else None
+
+    def members(self, group: str) -> int | None:
+        """None where no broker says."""
+        return max((each.members[group] for each in self.figures.values() if group in each.members), default=None)
 
     def is_gone(self, node_id: int) -> bool:
         """Its process has ended."""

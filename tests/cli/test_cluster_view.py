@@ -122,6 +122,16 @@ def test_the_latest_happenings_that_there_is_room_for() -> None:
     assert any("nothing has happened yet" in line for line in drawn(scene(healthy())))
 
 
+def test_however_long_a_happening_is_its_time_is_whole() -> None:
+    happened = (Happened("12:00:01", "broker 1 is dead"), Happened("12:00:02", "broker 0 leads " + "invoice-0, " * 30))
+    for width in (80, 120):
+        short, long = [
+            line for line in drawn(replace(scene(healthy()), happened=happened), width=width) if "12:" in line
+        ]
+        assert short == "12:00:01  broker 1 is dead"
+        assert long.startswith("12:00:02  broker 0 leads invoice-0") and long.endswith("…") and len(long) <= width
+
+
 def test_an_empty_cluster_and_one_broker() -> None:
     alone = healthy().nodes[:1]
     look = Look(1.0, alone, {0: "running"}, True, 0, 1, frozenset({0}))

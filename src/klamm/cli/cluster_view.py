@@ -188,12 +188,11 @@ def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
 def _happened(scene: Scene, most: int) -> RenderableType:
     if not scene.happened:
         return Text("nothing has happened yet", style="dim")
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for each in scene.happened[-most:]:
-        grid.add_row(each.at, Text(each.what))
-    return grid
+    # Lines and not a table, which would take room from the times for the longest sentence.
+    lines = [Text.assemble((each.at, "dim"), "  ", each.what) for each in scene.happened[-most:]]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*lines)
 
 
 def _footer(scene: Scene) -> RenderableType:

@@ -11,6 +11,7 @@ from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
+from klamm.local.words import listed
 
 DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
@@ -30,7 +31,7 @@ exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there
 
 ANSWER_SECONDS = 3.0
 MOST_NAMED = 20
-"""So many partitions are named; of the rest it is said how many there are."""
+"""So many partitions of people's topics are named; of the rest it is said how many there are."""
 
 
 def make_parser() -> ArgumentParser:
@@ -57,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.json:
         print_json(_document(cluster, record, states, seen))
     else:
-        print(_text(cluster, record, states, seen))
+        print(text(cluster.directory, record, states, seen))
     return 0 if _is_well(states, seen) else FAILED
 
 
@@ -88,7 +89,7 @@ def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
 
 
-def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None) -> str:
+def text(directory: Path, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None) -> str:
     rows = [
         (
             node.node_id,
@@ -102,25 +103,24 @@ def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeSta
         for node, state in states
     ]
     columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
-    lines = [f"cluster in {cluster.directory}", table(columns, rows), ""]
+    lines = [f"cluster in {directory}", table(columns, rows), ""]
     if seen is None:
         return "\n".join([*lines, "no broker answers"])
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
     lines.append(f"controller        {'unknown' if seen.controller is None else f'node {seen.controller}'}")
     lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
-    lines.append(f"partitions        {len(seen.partitions)}")
+    internal = sum(each.is_internal for each in seen.partitions)
+    lines.append(f"partitions        {len(seen.partitions)}{f', {internal} of them internal' if internal else ''}")
     lines.append(f"offline           {_named([each for each in seen.partitions if each.is_offline])}")
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
     return "\n".join(lines)
 
 
 def _named(partitions: Sequence[PartitionSeen]) -> str:
-    if not partitions:
-        return "0"
-    names = ", ".join(f"{each.topic}-{each.partition}" for each in partitions[:MOST_NAMED])
-    rest = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
-    return f"{len(partitions)}: {names}{rest}"
+    if all(each.is_internal for each in partitions):
+        return listed(partitions) if partitions else "0"
+    return f"{len(partitions)}: {listed(partitions, MOST_NAMED)}"
 
 
 def _document(

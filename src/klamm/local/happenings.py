@@ -6,10 +6,9 @@ What happens to many partitions at once is one sentence. Partitions of the broke
 from collections.abc import Iterable, Sequence
 
 from klamm.local.look import Look, named
-from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
+from klamm.local.words import called, listed
 
-MOST_NAMED = 4
 STATES = {("running", "paused"): "stands still", ("paused", "running"): "goes on"}
 
 
@@ -22,11 +21,6 @@ def happenings(before: Look, after: Look) -> list[str]:
         *_left(before, after),
         *_returned(before, after),
     ]
-
-
-def called(node: NodeRecord) -> str:
-    """`broker 1`; the witness is a node and no broker."""
-    return f"broker {node.node_id}" if node.is_broker else f"witness {node.node_id}"
 
 
 def roughly(records: int) -> str:
@@ -106,21 +100,6 @@ def _changed(less: Look, more: Look) -> dict[int, list[PartitionSeen]]:
             if replica in each.replicas:
                 found.setdefault(replica, []).append(each)
     return found
-
-
-def listed(partitions: Sequence[PartitionSeen]) -> str:
-    """`invoice-0, invoice-6 and 50 internal ones`."""
-    own = [str(named(each)) for each in partitions if not each.is_internal]
-    more = len(own) - MOST_NAMED
-    parts = own if more <= 1 else [*own[:MOST_NAMED], f"{more} more"]
-    internal = len(partitions) - len(own)
-    if internal:
-        parts = [*parts, f"{internal} internal {'one' if internal == 1 else 'ones'}" if own else _internal(internal)]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _internal(count: int) -> str:
-    return f"{count} internal {'partition' if count == 1 else 'partitions'}"
 
 
 def _has(partitions: Sequence[PartitionSeen]) -> str:

@@ -10,6 +10,7 @@ from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.local.figures import Figures
 from klamm.local.look import Look
 from klamm.local.rates import Rates
+from klamm.local.view import PartitionSeen
 from tests.local.looks import grown, healthy, place, without
 
 SERVERS = "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
@@ -51,6 +52,13 @@ def test_a_broker_that_is_gone_lags_and_how_to_mend_it() -> None:
     shown = "\n".join(drawn(scene(look)))
     assert "4 partitions not in sync everywhere" in shown
     assert "mend it  klamm node start 0\n" in shown and "klamm node kill" not in shown
+
+
+def test_partitions_that_refuse_acks_all_are_named() -> None:
+    look = healthy()
+    short = {place(each): PartitionSeen("invoice", each, 3, (3, 1, 4), (3,), False, 2) for each in (1, 7)}
+    shown = "\n".join(drawn(scene(replace(look, partitions={**look.partitions, **short}))))
+    assert "below min.insync.replicas: invoice-1 and invoice-7\n" in shown
 
 
 def test_how_to_break_it_and_where() -> None:

@@ -35,3 +35,14 @@ def test_peoples_own_partitions_are_named_and_those_of_the_brokers_counted() -> 
     many = tuple(replace(own[0], partition=number) for number in range(30))
     assert said(many)["under-replicated"].endswith(", invoice-19 and 10 more")
     assert said(tuple(healthy().partitions.values()))["under-replicated"] == "0"
+
+
+def test_where_acks_all_is_refused() -> None:
+    """Two of three have to be in sync. A partition without a leader refuses everything, and is said to be offline."""
+    one, two, none = (0,), (0, 1), ()
+    partitions = [PartitionSeen("invoice", each, 0, (0, 1, 2), (one, two)[each % 2], False, 2) for each in range(4)]
+    partitions.append(PartitionSeen("invoice", 4, -1, (0, 1, 2), none, False, 2))
+    partitions.append(PartitionSeen("alone", 0, 0, (0,), (0,), False, 2))
+    shown = text(Path("here"), RECORD, [], ClusterSeen("an-id", 0, BROKERS, tuple(partitions)))
+    assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is refused there" in shown
+    assert "below" not in "".join(said(tuple(healthy().partitions.values())))

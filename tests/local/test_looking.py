@@ -45,18 +45,22 @@ def seen(looker: Looker, what: str, holds: Any) -> Look:
 def test_ends_sizes_and_a_broker_that_stands_still(cluster: LocalCluster) -> None:
     servers = cluster.record().bootstrap_servers
     create_topic(servers, "looked-at", config={"min.insync.replicas": "1"})
+    create_topic(servers, "strict", config={"min.insync.replicas": "3"})
     write(servers, "looked-at", *("x" * 100 for _ in range(200)))
     place = TopicPartition("looked-at", 0)
     with Looker(cluster) as looker:
         look = seen(looker, "200 records on all", lambda look: look.ends.get(place) == 200 and _equal(look, place))
         assert look.is_answered and look.live == {0, 1, 2} and look.controller in (0, 1, 2)
         assert all(look.behind(broker, place) == 0 for broker in range(3))
+        assert _refusing(look) == []
         follower = next(each for each in range(3) if each not in (look.partitions[place].leader, look.controller))
         cluster.pause([follower])
         seen(looker, "the ISR shrinks", lambda look: follower not in look.partitions[place].in_sync)
         write(servers, "looked-at", *("x" * 100 for _ in range(300)))
         look = seen(looker, "500 records", lambda look: look.ends[place] == 500)
         assert look.states[follower] == "paused" and look.behind(follower, place) == 300
+        # Two are in sync, which is enough for the one topic and not for the other.
+        seen(looker, "one refuses acks=all", lambda look: _refusing(look) == ["strict"])
         cluster.resume([follower])
         look = seen(looker, "it is back", lambda look: follower in look.partitions[place].in_sync)
         seen(looker, "it has all of it", lambda look: look.behind(follower, place) == 0)
@@ -95,6 +99,10 @@ def test_what_consumers_were_given_and_what_groups_have_read(cluster: LocalClust
         for deleted in admin.delete_consumer_groups(["readers"]).values():
             deleted.result(30)
         seen(looker, "it is deleted", lambda look: "readers" not in look.committed)
+
+
+def _refusing(look: Look) -> list[str]:
+    return [each.topic for each in look.partitions.values() if each.is_below_min_in_sync]
 
 
 def _given(look: Look, topic: str) -> list[int]:

@@ -18,6 +18,7 @@ from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS = 3
@@ -82,8 +83,11 @@ def _head(scene: Scene) -> RenderableType:
 def _trouble(look: Look) -> Text:
     offline = sum(each.is_offline for each in look.partitions.values())
     behind = sum(each.is_under_replicated for each in look.partitions.values())
+    below = [each for each in look.partitions.values() if each.is_below_min_in_sync]
     if offline:
         return Text(f"{counted(offline, 'partition')} without a leader", style="bold red")
+    if below:
+        return Text(f"{BELOW_MIN_IN_SYNC}: {listed(below)}", style="bold yellow")
     if behind:
         return Text(f"{counted(behind, 'partition')} not in sync everywhere", style="yellow")
     return Text("everything in sync" if look.partitions else "nothing in it yet", style="green")

@@ -11,12 +11,12 @@ from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
-from klamm.local.words import listed
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed
 
 DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
-where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline
-or under-replicated.
+where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
+under-replicated, or below min.insync.replicas.
 With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
 """
 
@@ -114,6 +114,9 @@ def text(directory: Path, record: ClusterRecord, states: Sequence[NodeState], se
     lines.append(f"partitions        {len(seen.partitions)}{f', {internal} of them internal' if internal else ''}")
     lines.append(f"offline           {_named([each for each in seen.partitions if each.is_offline])}")
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
+    below = [each for each in seen.partitions if each.is_below_min_in_sync]
+    if below:
+        lines.append(f"{BELOW_MIN_IN_SYNC}: {listed(below, MOST_NAMED)}; acks=all is refused there")
     return "\n".join(lines)
 
 
@@ -149,6 +152,7 @@ def _document(
         "partitions": len(seen.partitions) if seen else None,
         "offline_partitions": _listed(seen, "is_offline"),
         "under_replicated_partitions": _listed(seen, "is_under_replicated"),
+        "under_min_isr_partitions": _listed(seen, "is_below_min_in_sync"),
     }
 
 

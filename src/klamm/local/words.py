@@ -7,6 +7,7 @@ from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
 
 MOST_NAMED = 4
+BELOW_MIN_IN_SYNC = "below min.insync.replicas"
 
 
 def called(node: NodeRecord) -> str:

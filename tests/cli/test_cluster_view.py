@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from klamm.cli.cluster_view import Happened, Scene, directory_option, live, sized
+from klamm.cli.cluster_view import Happened, Scene, live, sized
 from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.local.figures import Figures
 from klamm.local.look import Look
@@ -59,13 +59,6 @@ def test_partitions_that_refuse_acks_all_are_named() -> None:
     short = {place(each): PartitionSeen("invoice", each, 3, (3, 1, 4), (3,), False, 2) for each in (1, 7)}
     shown = "\n".join(drawn(scene(replace(look, partitions={**look.partitions, **short}))))
     assert "below min.insync.replicas: invoice-1 and invoice-7\n" in shown
-
-
-def test_how_to_break_it_and_where() -> None:
-    elsewhere = replace(scene(healthy()), directory=Path("/srv/my data"))
-    shown = "\n".join(drawn(elsewhere))
-    assert "break it  klamm node kill 1 --dir '/srv/my data'\n" in shown
-    assert directory_option(HERE) == ""
 
 
 def test_what_flows() -> None:

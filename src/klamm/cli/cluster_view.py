@@ -3,7 +3,6 @@
 A function from what was seen to something that can be printed; `watching.py` looks and shows.
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +11,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.cli.saying import counted
+from klamm.cli.tips import tips
 from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
@@ -112,7 +111,7 @@ def _nodes(scene: Scene, is_wide: bool) -> Table:
 
 
 def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]:
-    look, state = scene.look, scene.look.states.get(node.node_id, "dead")
+    look, state = scene.look, scene.look.state(node.node_id)
     name = Text(str(node.node_id), style="bold" if state == "running" else "red")
     if not node.is_broker:
         return [name, _role(look, node)]
@@ -134,7 +133,7 @@ def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]
 def _role(look: Look, node: NodeRecord) -> Text:
     if look.is_gone(node.node_id):
         return Text("gone", style="bold red")
-    if look.states.get(node.node_id) == "paused":
+    if look.state(node.node_id) == "paused":
         return Text("stands still", style="bold yellow")
     if node.is_broker and look.is_answered and node.node_id not in look.live:
         return Text("starting", style="yellow")
@@ -200,29 +199,13 @@ def _happened(scene: Scene, most: int) -> RenderableType:
 
 
 def _footer(scene: Scene) -> RenderableType:
-    at = directory_option(scene.directory)
-    brokers = [node.node_id for node in scene.look.nodes if node.is_broker]
-    victim = next((each for each in brokers if scene.look.is_gone(each)), brokers[min(1, len(brokers) - 1)])
-    is_gone = scene.look.is_gone(victim)
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    replicas = min(3, len(brokers))
-    grid.add_row("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}")
-    if is_gone:
-        grid.add_row("mend it", f"klamm node start {victim}{at}")
-    else:
-        grid.add_row("break it", f"klamm node kill {victim}{at}")
-        grid.add_row("or so", f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}")
+    for tip in tips(scene.look, scene.directory):
+        grid.add_row(*tip)
     grid.add_row("end it", scene.ending)
     return grid
-
-
-def directory_option(directory: Path) -> str:
-    """` --dir DIR`, where commands need to be told."""
-    if directory == Path(DEFAULT_DIRECTORY).absolute():
-        return ""
-    return f" --dir {shlex.quote(str(directory))}"
 
 
 def sized(size: float) -> str:

@@ -152,7 +152,7 @@ def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     if plain:
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
-    from klamm.cli.cluster_view import directory_option
+    from klamm.cli.tips import directory_option
     from klamm.cli.watching import watch
 
     watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)

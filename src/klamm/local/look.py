@@ -63,9 +63,12 @@ class Look:
         """None where no broker says."""
         return max((each.members[group] for each in self.figures.values() if group in each.members), default=None)
 
+    def state(self, node_id: int) -> State:
+        return self.states.get(node_id, "dead")
+
     def is_gone(self, node_id: int) -> bool:
         """Its process has ended."""
-        return self.states.get(node_id, "dead") == "dead"
+        return self.state(node_id) == "dead"
 
     def out_of_sync(self, broker_id: int) -> list[PartitionSeen]:
         """The partitions in which this broker is a replica, and not in sync."""

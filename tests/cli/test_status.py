@@ -37,6 +37,19 @@ def test_peoples_own_partitions_are_named_and_those_of_the_brokers_counted() -> 
     assert said(tuple(healthy().partitions.values()))["under-replicated"] == "0"
 
 
+def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
+    states = [NodeState(node, "dead") for node in NODES]
+    everybody = range(len(NODES))
+    shown = text(Path("/srv/demo"), RECORD, states, None, everybody).splitlines()
+    assert shown[-1] == "stopped; `klamm up --dir /srv/demo` starts it"
+    assert all(" stopped " in line for line in shown[2:9])
+    shown = text(Path("/srv/demo"), RECORD, states, None, everybody[1:]).splitlines()
+    assert " dead " in shown[2] and " stopped " in shown[3]
+    assert shown[-1] == "no node runs; `klamm up --dir /srv/demo` starts it"
+    paused = [NodeState(node, "paused") for node in NODES]
+    assert text(Path("here"), RECORD, paused, None).endswith("no broker answers")
+
+
 def test_where_acks_all_is_refused() -> None:
     """Two of three have to be in sync. A partition without a leader refuses everything, and is said to be offline."""
     one, two, none = (0,), (0, 1), ()

@@ -55,6 +55,8 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
     assert klamm("node", "kill", "0", *at).out == "node 0 killed\n"
     again = klamm("node", "kill", "0", *at)
     assert again.code == 0 and "was not running" in again.err
+    killed = klamm("status", *at)
+    assert " dead " in killed.out and "no node runs; `klamm up" in killed.out
     assert klamm("status", "--json", *at).json["nodes"][0] | {"pid": None, "state": "dead"} == seen | {
         "pid": None,
         "state": "dead",
@@ -66,7 +68,10 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
 
     assert klamm("down", *at).out == "1 node stopped\n"
     assert klamm("down", *at).out == "no node was running\n"
-    assert klamm("status", *at).code == 1
+    status = klamm("status", *at)
+    assert status.code == 1 and " stopped " in status.out
+    assert status.out.endswith(f"stopped; `klamm up --dir {home}` starts it\n")
+    assert klamm("status", "--json", *at).json["nodes"][0]["state"] == "dead", "scripts know it by this word"
 
 
 def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None:
@@ -96,7 +101,7 @@ def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -
     foreground.stdout.readline()
     klamm("down", "--dir", str(home))
     _, said = foreground.communicate(timeout=LONG_SECONDS)
-    assert foreground.returncode == 0 and "broker 0 is gone" in said and "no node runs any more" in said
+    assert foreground.returncode == 0 and "broker 0 is stopped" in said and "no node runs any more" in said
     assert "Ctrl-C stops the cluster." in said
 
 

@@ -93,7 +93,7 @@ def test_a_cluster_is_watched_broken_mended_and_stopped(home: Path) -> None:
     terminal.wait_for("everything in sync")
     write(servers, "invoice", *map(str, range(500)))
     klamm("node", "kill", "1", "--dir", str(home))
-    terminal.wait_for("broker 1 is gone")
+    terminal.wait_for("broker 1 is dead")
     terminal.wait_for("broker 1 left the ISR of invoice-0")
     terminal.wait_for(f"klamm node start 1 --dir {home}")
     klamm("node", "start", "1", "--dir", str(home))

@@ -13,10 +13,15 @@ def test_nothing_happened() -> None:
 
 def test_a_broker_dies_and_others_lead() -> None:
     assert happenings(healthy(), without(healthy(), 0)) == [
-        "broker 0 is gone",
+        "broker 0 is dead",
         "broker 3 leads invoice-0 and invoice-6 now, not broker 0",
         "broker 0 left the ISR of invoice-0, invoice-4, invoice-5 and invoice-6",
     ]
+
+
+def test_who_was_asked_to_end_is_stopped_and_not_dead() -> None:
+    ended = replace(healthy(), states={**healthy().states, 0: "dead", 6: "dead"}, stopped=frozenset({6}))
+    assert happenings(healthy(), ended) == ["broker 0 is dead", "witness 6 is stopped"]
 
 
 def test_a_broker_falls_behind_while_its_leader_goes_on() -> None:
@@ -44,7 +49,7 @@ def test_a_broker_returns_first_here_then_everywhere() -> None:
 
 def test_pauses_and_the_quorum() -> None:
     still = replace(healthy(), states={**healthy().states, 0: "paused"}, controller=6, quorum_epoch=5)
-    assert happenings(healthy(), still) == ["broker 0 stands still", "witness 6 leads the quorum now (epoch 5)"]
+    assert happenings(healthy(), still) == ["broker 0 is paused", "witness 6 leads the quorum now (epoch 5)"]
     on = replace(healthy(), controller=3, quorum_epoch=6)
     assert happenings(still, on) == ["broker 0 goes on", "broker 3 leads the quorum now (epoch 6)"]
 

@@ -17,7 +17,7 @@ from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
-from klamm.local.words import BELOW_MIN_IN_SYNC, listed
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS = 3
@@ -131,10 +131,10 @@ def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]
 
 
 def _role(look: Look, node: NodeRecord) -> Text:
-    if look.is_gone(node.node_id):
-        return Text("gone", style="bold red")
-    if look.state(node.node_id) == "paused":
-        return Text("stands still", style="bold yellow")
+    state = look.state(node.node_id)
+    if state != "running":
+        style = "bold red" if state == "dead" else "bold yellow"
+        return Text(state_word(state, node.node_id in look.stopped), style=style)
     if node.is_broker and look.is_answered and node.node_id not in look.live:
         return Text("starting", style="yellow")
     if look.controller == node.node_id:

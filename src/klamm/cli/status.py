@@ -1,20 +1,21 @@
 """`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, add_json, parser_of
 from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, table
+from klamm.cli.tips import directory_option
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
-from klamm.local.words import BELOW_MIN_IN_SYNC, listed
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 
 DESCRIPTION = """\
-Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
+Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, stopped, dead) and
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
 under-replicated, or below min.insync.replicas.
 With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
@@ -58,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.json:
         print_json(_document(cluster, record, states, seen))
     else:
-        print(text(cluster.directory, record, states, seen))
+        print(text(cluster.directory, record, states, seen, cluster.stopped(states)))
     return 0 if _is_well(states, seen) else FAILED
 
 
@@ -89,14 +90,20 @@ def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
 
 
-def text(directory: Path, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None) -> str:
+def text(
+    directory: Path,
+    record: ClusterRecord,
+    states: Sequence[NodeState],
+    seen: ClusterSeen | None,
+    stopped: Collection[int] = (),
+) -> str:
     rows = [
         (
             node.node_id,
             node.rack or "-",
             ", ".join(node.roles),
             node.process.pid if node.process and state != "dead" else "-",
-            state,
+            state_word(state, node.node_id in stopped),
             f"{record.host}:{node.port}",
             record.metrics_url(node) or "-",
         )
@@ -105,7 +112,7 @@ def text(directory: Path, record: ClusterRecord, states: Sequence[NodeState], se
     columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
     lines = [f"cluster in {directory}", table(columns, rows), ""]
     if seen is None:
-        return "\n".join([*lines, "no broker answers"])
+        return "\n".join([*lines, _why_nobody_answers(directory, states, stopped)])
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
     lines.append(f"controller        {'unknown' if seen.controller is None else f'node {seen.controller}'}")
@@ -118,6 +125,13 @@ def text(directory: Path, record: ClusterRecord, states: Sequence[NodeState], se
     if below:
         lines.append(f"{BELOW_MIN_IN_SYNC}: {listed(below, MOST_NAMED)}; acks=all is refused there")
     return "\n".join(lines)
+
+
+def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> str:
+    if any(state != "dead" for _, state in states):
+        return "no broker answers"
+    what = "stopped" if len(stopped) == len(states) else "no node runs"
+    return f"{what}; `klamm up{directory_option(directory)}` starts it"
 
 
 def _named(partitions: Sequence[PartitionSeen]) -> str:

@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from klamm.local.look import Look, named
 from klamm.local.view import PartitionSeen
-from klamm.local.words import called, listed
-
-STATES = {("running", "paused"): "stands still", ("paused", "running"): "goes on"}
+from klamm.local.words import called, listed, state_word
 
 
 def happenings(before: Look, after: Look) -> list[str]:
@@ -34,12 +32,10 @@ def _nodes(before: Look, after: Look) -> Iterable[str]:
         was, now = before.states.get(node.node_id), after.states[node.node_id]
         if was is None or was == now:
             continue
-        if now == "dead":
-            yield f"{called(node)} is gone"
-        elif was == "dead":
-            yield f"{called(node)} runs again"
+        if now == "running":
+            yield f"{called(node)} {'runs again' if was == 'dead' else 'goes on'}"
         else:
-            yield f"{called(node)} {STATES[was, now]}"
+            yield f"{called(node)} is {state_word(now, node.node_id in after.stopped)}"
 
 
 def _quorum(before: Look, after: Look) -> Iterable[str]:

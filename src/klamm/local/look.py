@@ -43,6 +43,8 @@ class Look:
     """By consumer group."""
     figures: Mapping[int, Figures] = field(default_factory=dict)
     """By broker; of those that serve metrics."""
+    stopped: frozenset[int] = frozenset()
+    """Of the nodes that are dead, those that were asked to end, and did."""
 
     @property
     def own(self) -> list[PartitionSeen]:

@@ -75,7 +75,8 @@ class Looker:
                 self._lines[node.node_id] = _Line(node, Address(record.host, node.port), record.metrics_place(node))
         seen = self._asked_anyone(running)
         before = self._last or Look(0.0, record.nodes, known)
-        self._last = self._made(record, known, seen, before, [node.node_id for node in running])
+        made = self._made(record, known, seen, before, [node.node_id for node in running])
+        self._last = replace(made, stopped=self._cluster.stopped(states))
         self._spent_seconds = time.process_time() - began
         return self._last
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from klamm.local.look import named
+from klamm.local.processes import State
 from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
 
@@ -13,6 +14,12 @@ BELOW_MIN_IN_SYNC = "below min.insync.replicas"
 def called(node: NodeRecord) -> str:
     """`broker 1`; the witness is a node and no broker."""
     return f"broker {node.node_id}" if node.is_broker else f"witness {node.node_id}"
+
+
+def state_word(state: State, is_stopped: bool) -> str:
+    """`running`, `paused`, and of those that do not run: `stopped` if somebody asked for it, `dead` if not. What the
+    cluster thinks of a broker, that it is fenced, is another thing."""
+    return "stopped" if state == "dead" and is_stopped else state
 
 
 def listed(partitions: Sequence[PartitionSeen], most: int = MOST_NAMED) -> str:

@@ -81,6 +81,33 @@ def test_what_befalls_many_partitions_is_one_sentence() -> None:
     ]
 
 
+def test_leadership_that_moves_between_many_at_one_moment_is_one_sentence() -> None:
+    """Else the sentences about who leads would push out the one that says who died."""
+
+    def led(*leaders: int) -> dict:  # type: ignore[type-arg]
+        return {place(each): PartitionSeen("invoice", each, leader, (), ()) for each, leader in enumerate(leaders)}
+
+    def said(before: dict, after: dict) -> list[str]:  # type: ignore[type-arg]
+        return happenings(replace(healthy(), partitions=before), replace(healthy(), partitions=after))
+
+    assert said(led(4, 4, 4, 4), led(1, 3, 5, -1)) == [
+        "invoice-3 has no leader",
+        "brokers 1, 3 and 5 lead invoice-0, invoice-1 and invoice-2 now, not broker 4",
+    ]
+    assert said(led(1, 3, 5, -1), led(4, 4, 4, 4)) == [
+        "broker 4 leads invoice-0, invoice-1, invoice-2 and invoice-3 now, not brokers 1, 3 and 5"
+    ]
+    assert said(led(0, 1, 2), led(1, 2, 0)) == ["brokers 0, 1 and 2 lead invoice-0, invoice-1 and invoice-2 now"]
+
+
+def test_what_comes_first_is_told_first() -> None:
+    new = {**without(healthy(), 0).partitions, place(0, "other"): PartitionSeen("other", 0, 5, (5,), (5,))}
+    assert happenings(healthy(), replace(without(healthy(), 0), partitions=new))[:2] == [
+        "topic other is new: 1 partition, 1 replica",
+        "broker 0 is dead",
+    ]
+
+
 def test_numbers_that_are_estimates_do_not_pretend() -> None:
     assert [roughly(each) for each in (1, 870, 1_234, 12_437, 1_999_999)] == [
         "1",

@@ -4,17 +4,23 @@ What happens to many partitions at once is one sentence. Partitions of the broke
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from klamm.local.look import Look, named
 from klamm.local.view import PartitionSeen
-from klamm.local.words import called, listed, state_word
+from klamm.local.words import called, joined, listed, state_word
+
+MOST_MOVES = 2
+"""So many sentences say between whom leadership moved. More would push out why it did."""
 
 
 def happenings(before: Look, after: Look) -> list[str]:
+    """In an order in which it can have happened: a topic is made by a cluster that is well, then somebody dies, and the
+    rest follows from that."""
     return [
+        *_topics(before, after),
         *_nodes(before, after),
         *_quorum(before, after),
-        *_topics(before, after),
         *_leaders(before, after),
         *_left(before, after),
         *_returned(before, after),
@@ -63,12 +69,27 @@ def _leaders(before: Look, after: Look) -> Iterable[str]:
         was = before.partitions.get(place)
         if was is not None and was.leader != each.leader:
             moved.setdefault((was.leader, each.leader), []).append(each)
-    for (was_leader, leader), partitions in sorted(moved.items()):
-        if leader < 0:
-            yield f"{listed(partitions)} {_has(partitions)} no leader"
-        else:
-            instead = f", not broker {was_leader}" if was_leader >= 0 else ""
-            yield f"broker {leader} leads {listed(partitions)} now{instead}"
+    lost = [each for (_, leader), partitions in sorted(moved.items()) for each in partitions if leader < 0]
+    if lost:
+        yield f"{listed(lost)} {_has(lost)} no leader"
+    led = {pair: partitions for pair, partitions in sorted(moved.items()) if pair[1] >= 0}
+    if len(led) > MOST_MOVES:
+        everything = sorted(chain.from_iterable(led.values()), key=named)
+        yield _moved({was for was, _ in led}, {leader for _, leader in led}, everything)
+    else:
+        for (was_leader, leader), partitions in led.items():
+            yield _moved({was_leader}, {leader}, partitions)
+
+
+def _moved(before: set[int], after: set[int], partitions: Sequence[PartitionSeen]) -> str:
+    others = before - {-1}
+    # Where some gave and took, to say who does not lead would be wrong of them.
+    instead = f", not {_brokers(others)}" if others and not others & after else ""
+    return f"{_brokers(after)} {'leads' if len(after) == 1 else 'lead'} {listed(partitions)} now{instead}"
+
+
+def _brokers(broker_ids: set[int]) -> str:
+    return f"{'broker' if len(broker_ids) == 1 else 'brokers'} {joined([str(each) for each in sorted(broker_ids)])}"
 
 
 def _left(before: Look, after: Look) -> Iterable[str]:

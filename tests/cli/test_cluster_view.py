@@ -91,8 +91,8 @@ def test_what_groups_have_read_where_there_is_room() -> None:
     shown = drawn(scene(many))
     assert any("group-3" in line for line in shown) and not any("group-4" in line for line in shown)
     assert "5 more" in shown
-    low = drawn(scene(many), lines=24)
-    assert len(low) <= 24 and not any("group-0" in line for line in low)
+    low = drawn(scene(many), lines=20)
+    assert len(low) <= 20 and not any("group-0" in line for line in low)
 
 
 def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
@@ -123,6 +123,14 @@ def test_the_latest_happenings_that_there_is_room_for() -> None:
     assert any("event 29" in line for line in low) and not any("event 20" in line for line in low)
     assert any("event 1" in line for line in high)
     assert any("nothing has happened yet" in line for line in drawn(scene(healthy())))
+
+
+def test_on_a_small_screen_what_happened_matters_more_than_every_tip() -> None:
+    """Six brokers and a witness on 24 lines of 80 columns: one line folded, six that say what happened."""
+    happened = tuple(Happened(f"12:00:{second:02}", f"event {second}") for second in range(30))
+    small = drawn(replace(scene(healthy()), happened=happened), lines=24, width=80)
+    assert len(small) <= 24 and sum("event" in line for line in small) >= 5
+    assert any(line.startswith("break it") for line in small) and not any("or so" in line for line in small)
 
 
 def test_however_long_a_happening_is_its_time_is_whole() -> None:

@@ -90,6 +90,7 @@ def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
     foreground.send_signal(signal.SIGINT)
     _, said = foreground.communicate(timeout=LONG_SECONDS)
     assert foreground.returncode == 0 and "stopping" in said and "Traceback" not in said
+    assert said.endswith(f"stopped; `klamm up --dir {home}` starts it again, with its data in {home}\n")
     assert [state for _, state in LocalCluster(home).states()] == ["dead"]
     assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()
 

@@ -20,7 +20,8 @@ from klamm.local.record import NodeRecord
 from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
-FEWEST_HAPPENINGS = 3
+FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
+"""Where fewer have room than are wanted, some tips are left out."""
 MOST_GROUPS = 5
 WIDE = 110
 """Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
@@ -51,14 +52,20 @@ class Scene:
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
     above = Group(_head(scene), Text(), _nodes(scene, columns >= WIDE), Text())
-    below = Group(Text(), _footer(scene))
-    # What is there to be copied is folded where it is long, so it is drawn to know how many lines that takes. One line
-    # is left free: a screen that is full to the last line scrolls.
-    screen = Console(width=columns)
-    room = lines - 1 - sum(len(screen.render_lines(each)) for each in (above, below))
-    groups = _groups(scene, room - FEWEST_HAPPENINGS)
-    happened = _happened(scene, max(FEWEST_HAPPENINGS, room - len(screen.render_lines(Group(*groups)))))
-    return Group(above, *groups, happened, below)
+    below = _footer(scene)
+    # One line is left free: a screen that is full to the last line scrolls.
+    room = lines - 1 - _height(above, columns) - _height(below, columns)
+    if room < WANTED_HAPPENINGS:
+        below = _footer(scene, brief=True)
+        room = lines - 1 - _height(above, columns) - _height(below, columns)
+    groups = Group(*_groups(scene, room - FEWEST_HAPPENINGS))
+    happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
+    return Group(above, groups, happened, below)
+
+
+def _height(what: RenderableType, columns: int) -> int:
+    """In lines: what is there to be copied is folded where it is long."""
+    return len(Console(width=columns).render_lines(what))
 
 
 def _head(scene: Scene) -> RenderableType:
@@ -168,7 +175,7 @@ def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
     look = scene.look
     groups = sorted(look.committed, key=lambda group: (-(look.lag(group) or 0), group))
     most = min(MOST_GROUPS, most_lines - 2)
-    if not groups or most < 1:
+    if not groups or most < min(2, len(groups)):
         return []
     grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     grid.add_column("group", no_wrap=True, overflow="ellipsis")
@@ -198,14 +205,15 @@ def _happened(scene: Scene, most: int) -> RenderableType:
     return Group(*lines)
 
 
-def _footer(scene: Scene) -> RenderableType:
+def _footer(scene: Scene, *, brief: bool = False) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for tip in tips(scene.look, scene.directory):
-        grid.add_row(*tip)
+        if not brief or tip.is_needed:
+            grid.add_row(tip.what_for, tip.command)
     grid.add_row("end it", scene.ending)
-    return grid
+    return Group(Text(), grid)
 
 
 def sized(size: float) -> str:

@@ -18,12 +18,14 @@ from klamm.local.topology import has_majority
 class Tip(NamedTuple):
     what_for: str
     command: str
+    is_needed: bool = True
+    """Also on a small screen."""
 
 
 def tips(look: Look, directory: Path) -> Iterator[Tip]:
     at = directory_option(directory)
     replicas = min(3, sum(node.is_broker for node in look.nodes))
-    yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}")
+    yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
     dead, paused = _nodes(look, "dead"), _nodes(look, "paused")
     if dead:
         yield Tip("mend it", f"klamm node start {dead}{at}")
@@ -32,7 +34,8 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
     victim = None if dead or paused else _victim(look)
     if victim is not None:
         yield Tip("break it", f"klamm node kill {victim}{at}")
-        yield Tip("or so", f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}")
+        pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
+        yield Tip("or so", pause, is_needed=False)
 
 
 def directory_option(directory: Path) -> str:

@@ -1,6 +1,7 @@
 """`klamm up`: a cluster on this machine, every node a process of its own."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -74,7 +75,9 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
-    _print_result(cluster, record, options.json)
+    # The live view has them in its first line; a script that reads our output has not.
+    if not (_is_live(options) and sys.stdout.isatty()):
+        _print_result(cluster, record, options.json)
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
@@ -148,7 +151,7 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
-    plain = options.plain or options.json or not sys.stderr.isatty()
+    plain = not _is_live(options)
     if plain:
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
@@ -157,6 +160,12 @@ def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
 
     watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
+
+
+def _is_live(options: argparse.Namespace) -> bool:
+    """Whether the cluster is going to be shown live. A dumb terminal cannot."""
+    can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return can_draw and not (options.detach or options.plain or options.json)
 
 
 def _interrupted(cluster: LocalCluster) -> int:
@@ -172,4 +181,8 @@ def _interrupted(cluster: LocalCluster) -> int:
         cluster.kill(everybody)
     if late:
         say(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
+    from klamm.cli.tips import directory_option
+
+    again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
+    say(f"stopped; {again}, with its data in {cluster.directory}")
     return 0

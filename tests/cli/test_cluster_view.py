@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from klamm.cli.cluster_view import Happened, Scene, live, sized
+from klamm.cli.cluster_view import Happened, Scene, live, sized, summary
 from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.local.figures import Figures
 from klamm.local.look import Look
@@ -148,6 +148,14 @@ def test_an_empty_cluster_and_one_broker() -> None:
     look = Look(1.0, alone, {0: "running"}, True, 0, 1, frozenset({0}))
     shown = "\n".join(drawn(scene(look)))
     assert "nothing in it yet" in shown and "--replication 1" in shown and "klamm node kill 0" in shown
+
+
+def test_the_cluster_in_a_line() -> None:
+    assert summary(healthy()) == "7 of 7 nodes running; 1 topic, 10 partitions, everything in sync"
+    assert summary(without(healthy(), 0)) == (
+        "6 of 7 nodes running; 1 topic, 10 partitions, 4 partitions not in sync everywhere"
+    )
+    assert summary(replace(healthy(), is_answered=False)) == "7 of 7 nodes running; no broker answers"
 
 
 def test_sizes() -> None:

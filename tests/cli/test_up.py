@@ -106,6 +106,16 @@ def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -
     assert "Ctrl-C stops the cluster." in said
 
 
+def test_who_watches_in_lines_is_told_at_once_what_there_is(home: Path) -> None:
+    at = ("--dir", str(home))
+    klamm("up", "--brokers", "1", "--port", "0", "--detach", *at)
+    watching = in_the_foreground([sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at])
+    assert watching.stderr is not None
+    assert watching.stderr.readline().endswith(" 1 of 1 node running; 0 topics, 0 partitions, nothing in it yet\n")
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(LONG_SECONDS) == 0
+
+
 @pytest.fixture
 def stuck(home: Path) -> Path:
     """A cluster whose node never gets ready: what it reads first is a pipe into which nobody writes."""

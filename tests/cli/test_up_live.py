@@ -88,7 +88,7 @@ def test_a_cluster_is_watched_broken_mended_and_stopped(home: Path) -> None:
     servers = LocalCluster(home).record().bootstrap_servers
     assert f"bootstrap servers  {servers}" in terminal.text
     assert "bootstrap servers:" not in terminal.text, "they are said once"
-    assert f"klamm node kill 1 --dir {home}" in terminal.text
+    terminal.wait_for(f"klamm node kill 1 --dir {home}")
     create_topic(servers, "invoice", partitions=4)
     terminal.wait_for("topic invoice is new: 4 partitions, 3 replicas")
     terminal.wait_for("everything in sync")

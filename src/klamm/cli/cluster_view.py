@@ -68,16 +68,24 @@ def _height(what: RenderableType, columns: int) -> int:
     return len(Console(width=columns).render_lines(what))
 
 
+def summary(look: Look) -> str:
+    """The cluster in a line, for who cannot be shown more."""
+    running = sum(look.state(node.node_id) == "running" for node in look.nodes)
+    told = f"{_contents(look)}, {_trouble(look)}" if look.is_answered else "no broker answers"
+    return f"{running} of {counted(len(look.nodes), 'node')} running; {told}"
+
+
+def _contents(look: Look) -> str:
+    topics, internal = {each.topic for each in look.own}, len(look.partitions) - len(look.own)
+    facts = [counted(len(topics), "topic"), counted(len(look.own), "partition")]
+    return ", ".join([*facts, f"{internal} internal"] if internal else facts)
+
+
 def _head(scene: Scene) -> RenderableType:
     look = scene.look
-    topics = {each.topic for each in look.own}
-    internal = [each for each in look.partitions.values() if each.is_internal]
-    facts = [counted(len(topics), "topic"), counted(len(look.own), "partition")]
-    if internal:
-        facts.append(f"{len(internal)} internal")
     lines = [
         Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
-        Text.assemble(("cluster            ", "dim"), f"{', '.join(facts)}   ", _trouble(look)),
+        Text.assemble(("cluster            ", "dim"), f"{_contents(look)}   ", _trouble(look)),
     ]
     if not look.is_answered:
         lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))

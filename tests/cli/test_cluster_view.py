@@ -133,6 +133,15 @@ def test_on_a_small_screen_what_happened_matters_more_than_every_tip() -> None:
     assert any(line.startswith("break it") for line in small) and not any("or so" in line for line in small)
 
 
+def test_groups_do_not_push_out_what_happened() -> None:
+    """Three brokers on 24 lines: one died, and the six sentences about it stay beside a group."""
+    alone, happened = healthy().nodes[:3], tuple(Happened("12:00:00", f"event {number}") for number in range(9))
+    look = replace(without(healthy(), 1), nodes=alone, committed={"billing": {place(0): 9}})
+    small = drawn(replace(scene(look), happened=happened), lines=24, width=80)
+    assert len(small) <= 24 and sum("event" in line for line in small) >= 6
+    assert any(line.startswith("billing") for line in small)
+
+
 def test_however_long_a_happening_is_its_time_is_whole() -> None:
     happened = (Happened("12:00:01", "broker 1 is dead"), Happened("12:00:02", "broker 0 leads " + "invoice-0, " * 30))
     for width in (80, 120):

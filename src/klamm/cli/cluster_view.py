@@ -22,7 +22,7 @@ from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
 """Where fewer have room than are wanted, some tips are left out."""
-MOST_GROUPS = 5
+MOST_GROUPS, FEWEST_GROUP_LINES = 5, 3
 WIDE = 110
 """Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
 
@@ -55,10 +55,10 @@ def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     below = _footer(scene)
     # One line is left free: a screen that is full to the last line scrolls.
     room = lines - 1 - _height(above, columns) - _height(below, columns)
-    if room < WANTED_HAPPENINGS:
+    if room < WANTED_HAPPENINGS + (FEWEST_GROUP_LINES if scene.look.committed else 0):
         below = _footer(scene, brief=True)
         room = lines - 1 - _height(above, columns) - _height(below, columns)
-    groups = Group(*_groups(scene, room - FEWEST_HAPPENINGS))
+    groups = Group(*_groups(scene, room - WANTED_HAPPENINGS))
     happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
     return Group(above, groups, happened, below)
 

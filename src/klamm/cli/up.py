@@ -23,7 +23,7 @@ Brokers are numbered in blocks, rack after rack. Three nodes vote on the cluster
 a lost rack never takes the majority: with two racks the third is a small witness outside both.
 
 Without --detach the command stays and shows the cluster live: brokers by rack, who leads, who is in sync, what comes
-in, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
+in and goes out, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
 A directory that holds a cluster already starts that one again, with its data; --fresh deletes it and starts empty.
 """
 

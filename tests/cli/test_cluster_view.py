@@ -5,11 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from klamm.cli.cluster_view import Happened, Scene, directory_option, live, sized
+from klamm.cli.cluster_view import Happened, Scene, live, sized, summary
 from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.local.figures import Figures
 from klamm.local.look import Look
 from klamm.local.rates import Rates
-from tests.local.looks import grown, healthy, without
+from klamm.local.view import PartitionSeen
+from tests.local.looks import grown, healthy, place, without
 
 SERVERS = "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
 HERE = Path(DEFAULT_DIRECTORY).absolute()
@@ -39,45 +41,75 @@ def test_a_healthy_cluster_by_rack_with_roles_and_sizes() -> None:
     assert shown[1].split() == ["cluster", "1", "topic,", "10", "partitions", "everything", "in", "sync"]
     table = [line.split() for line in shown[3:12]]
     assert [cells[0] for cells in table if cells[0] in ("R1", "R2", "-")] == ["R1", "R2", "-"]
-    assert table[1] == ["R1", "0", "controller", "2", "4", "of", "4", "-", "-", "-", "-", "-", "400.0", "kB"]
+    assert table[1] == ["R1", "0", "controller", "2", "4", "of", "4", "-", "-", "-", "-", "400.0", "kB"]
     assert row(scene(healthy()), 3)[:2] == ["3", "voter"]
     assert row(scene(healthy()), 6) == ["6", "witness"]
 
 
-def test_a_broker_that_is_gone_lags_and_how_to_mend_it() -> None:
+def test_a_broker_that_is_dead_lags_and_how_to_mend_it() -> None:
     look = grown(without(healthy(), 0), 310)
-    assert row(scene(look), 0)[:8] == ["0", "gone", "0", "0", "of", "4", "4", "(-1,240)"]
+    assert row(scene(look), 0)[:8] == ["0", "dead", "0", "0", "of", "4", "4", "(-1,240)"]
     shown = "\n".join(drawn(scene(look)))
     assert "4 partitions not in sync everywhere" in shown
     assert "mend it  klamm node start 0\n" in shown and "klamm node kill" not in shown
 
 
-def test_how_to_break_it_and_where() -> None:
-    elsewhere = replace(scene(healthy()), directory=Path("/srv/my data"))
-    shown = "\n".join(drawn(elsewhere))
-    assert "break it  klamm node kill 1 --dir '/srv/my data'\n" in shown
-    assert directory_option(HERE) == ""
+def test_partitions_that_refuse_acks_all_are_named() -> None:
+    look = healthy()
+    short = {place(each): PartitionSeen("invoice", each, 3, (3, 1, 4), (3,), False, 2) for each in (1, 7)}
+    shown = "\n".join(drawn(scene(replace(look, partitions={**look.partitions, **short}))))
+    assert "below min.insync.replicas: invoice-1 and invoice-7\n" in shown
 
 
 def test_what_flows() -> None:
-    flowing = replace(scene(healthy()), rates={0: Rates(1_200, 340_000, 900, 255_000), 3: Rates(800, 160_000)})
-    assert row(flowing, 0)[7:15] == ["1,200", "340.0", "kB", "900", "255.0", "kB", "400.0", "kB"]
+    flowing = replace(scene(healthy()), rates={0: Rates(1_200, 340_000, 255_000), 3: Rates(800, 160_000)})
+    assert row(flowing, 0)[7:14] == ["1,200", "340.0", "kB", "255.0", "kB", "400.0", "kB"]
     (everything,) = [line.split() for line in drawn(flowing) if line.split()[:1] == ["all"]]
-    assert everything == ["all", "2,000", "500.0", "kB", "900", "255.0", "kB"]
+    assert everything == ["all", "2,000", "500.0", "kB", "255.0", "kB"]
+
+
+def test_where_no_broker_serves_metrics_nobody_says_what_goes_out() -> None:
+    silent = scene(replace(healthy(), figures={}))
+    assert row(silent, 0)[6:] == ["-", "-", "-", "?", "400.0", "kB"]
+
+
+def test_what_groups_have_read_where_there_is_room() -> None:
+    """Those that lag most come first."""
+    look = replace(
+        healthy(),
+        committed={"audit": {place(0): 990}, "billing": {place(0): 0, place(1): 900}, "new": {}},
+        figures={0: Figures({}, {"audit": 2, "new": 1})},
+    )
+    shown = drawn(replace(scene(look), reading={"billing": 1_200.0}))
+    assert [line.split() for line in shown if line[:5] in ("group", "audit", "billi", "new  ")] == [
+        ["group", "members", "lag", "committed", "rec/s"],
+        ["billing", "-", "1,100", "1,200"],
+        ["audit", "2", "10", "-"],
+        ["new", "1", "-", "-"],
+    ]
+    many = replace(look, committed={f"group-{number}": {place(0): number} for number in range(9)})
+    shown = drawn(scene(many))
+    assert any("group-3" in line for line in shown) and not any("group-4" in line for line in shown)
+    assert "5 more" in shown
+    low = drawn(scene(many), lines=20)
+    assert len(low) <= 20 and not any("group-0" in line for line in low)
 
 
 def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
     far = Path("/a/long/way/from/here/to/where/the/clusters/data/is/kept/on/this/machine")
-    narrow = replace(scene(grown(without(healthy(), 0), 31_000)), directory=far, rates={3: Rates(1_200, 9, 800, 9)})
+    narrow = replace(scene(grown(without(healthy(), 0), 31_000)), directory=far, rates={3: Rates(1_200, 9, 8_000)})
     shown = drawn(narrow, width=80)
     assert all(len(line) <= 80 for line in shown) and not any("…" in line for line in shown)
     assert "".join(shown).replace(" ", "").count(f"klammnodestart0--dir{far}") == 1
-    assert [line.split()[-4:] for line in shown if line.split()[:2] == ["R2", "3"]] == [["1,200", "800", "16.0", "MB"]]
+    (leader,) = [line.split() for line in shown if line.split()[:2] == ["R2", "3"]]
+    assert leader[-5:] == ["1,200", "8.0", "kB", "16.0", "MB"]
 
 
 def test_a_pause_a_start_and_nobody_who_answers() -> None:
     paused = replace(healthy(), states={**healthy().states, 1: "paused"})
-    assert row(scene(paused), 1)[1:3] == ["stands", "still"]
+    assert row(scene(paused), 1)[1] == "paused"
+    stopped = replace(without(healthy(), 1), stopped=frozenset({1}))
+    assert row(scene(stopped), 1)[1] == "stopped"
     starting = replace(healthy(), live=healthy().live - {5})
     assert row(scene(starting), 5)[1] == "starting"
     assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
@@ -93,11 +125,46 @@ def test_the_latest_happenings_that_there_is_room_for() -> None:
     assert any("nothing has happened yet" in line for line in drawn(scene(healthy())))
 
 
+def test_on_a_small_screen_what_happened_matters_more_than_every_tip() -> None:
+    """Six brokers and a witness on 24 lines of 80 columns: one line folded, six that say what happened."""
+    happened = tuple(Happened(f"12:00:{second:02}", f"event {second}") for second in range(30))
+    small = drawn(replace(scene(healthy()), happened=happened), lines=24, width=80)
+    assert len(small) <= 24 and sum("event" in line for line in small) >= 5
+    assert any(line.startswith("break it") for line in small) and not any("or so" in line for line in small)
+
+
+def test_groups_do_not_push_out_what_happened() -> None:
+    """Three brokers on 24 lines: one died, and the six sentences about it stay beside a group."""
+    alone, happened = healthy().nodes[:3], tuple(Happened("12:00:00", f"event {number}") for number in range(9))
+    look = replace(without(healthy(), 1), nodes=alone, committed={"billing": {place(0): 9}})
+    small = drawn(replace(scene(look), happened=happened), lines=24, width=80)
+    assert len(small) <= 24 and sum("event" in line for line in small) >= 6
+    assert any(line.startswith("billing") for line in small)
+
+
+def test_however_long_a_happening_is_its_time_is_whole() -> None:
+    happened = (Happened("12:00:01", "broker 1 is dead"), Happened("12:00:02", "broker 0 leads " + "invoice-0, " * 30))
+    for width in (80, 120):
+        short, long = [
+            line for line in drawn(replace(scene(healthy()), happened=happened), width=width) if "12:" in line
+        ]
+        assert short == "12:00:01  broker 1 is dead"
+        assert long.startswith("12:00:02  broker 0 leads invoice-0") and long.endswith("…") and len(long) <= width
+
+
 def test_an_empty_cluster_and_one_broker() -> None:
     alone = healthy().nodes[:1]
     look = Look(1.0, alone, {0: "running"}, True, 0, 1, frozenset({0}))
     shown = "\n".join(drawn(scene(look)))
     assert "nothing in it yet" in shown and "--replication 1" in shown and "klamm node kill 0" in shown
+
+
+def test_the_cluster_in_a_line() -> None:
+    assert summary(healthy()) == "7 of 7 nodes running; 1 topic, 10 partitions, everything in sync"
+    assert summary(without(healthy(), 0)) == (
+        "6 of 7 nodes running; 1 topic, 10 partitions, 4 partitions not in sync everywhere"
+    )
+    assert summary(replace(healthy(), is_answered=False)) == "7 of 7 nodes running; no broker answers"
 
 
 def test_sizes() -> None:

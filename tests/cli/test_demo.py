@@ -126,7 +126,7 @@ def test_without_spark_it_says_what_to_install_counts_what_a_client_reads_back_a
         story = ended.stderr
         assert ended.returncode == 0 and "Traceback" not in story, story
         assert "pip install 'klamm[spark" in story
-        for words in ("6 brokers on 2 racks", "R1-B0    P0 P6", "kill -9 to broker 0", "broker 0 is gone",
+        for words in ("6 brokers on 2 racks", "R1-B0    P0 P6", "kill -9 to broker 0", "broker 0 is dead",
                       "leads invoice-", "broker 0 left the ISR of invoice-", "broker 0 is back in sync everywhere",
                       "Nothing lost, nothing doubled"):  # fmt: skip
             assert words in story, story

@@ -55,6 +55,8 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
     assert klamm("node", "kill", "0", *at).out == "node 0 killed\n"
     again = klamm("node", "kill", "0", *at)
     assert again.code == 0 and "was not running" in again.err
+    killed = klamm("status", *at)
+    assert " dead " in killed.out and "no node runs; `klamm up" in killed.out
     assert klamm("status", "--json", *at).json["nodes"][0] | {"pid": None, "state": "dead"} == seen | {
         "pid": None,
         "state": "dead",
@@ -66,7 +68,10 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
 
     assert klamm("down", *at).out == "1 node stopped\n"
     assert klamm("down", *at).out == "no node was running\n"
-    assert klamm("status", *at).code == 1
+    status = klamm("status", *at)
+    assert status.code == 1 and " stopped " in status.out
+    assert status.out.endswith(f"stopped; `klamm up --dir {home}` starts it\n")
+    assert klamm("status", "--json", *at).json["nodes"][0]["state"] == "dead", "scripts know it by this word"
 
 
 def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None:
@@ -85,6 +90,7 @@ def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
     foreground.send_signal(signal.SIGINT)
     _, said = foreground.communicate(timeout=LONG_SECONDS)
     assert foreground.returncode == 0 and "stopping" in said and "Traceback" not in said
+    assert said.endswith(f"stopped; `klamm up --dir {home}` starts it again, with its data in {home}\n")
     assert [state for _, state in LocalCluster(home).states()] == ["dead"]
     assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()
 
@@ -96,8 +102,18 @@ def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -
     foreground.stdout.readline()
     klamm("down", "--dir", str(home))
     _, said = foreground.communicate(timeout=LONG_SECONDS)
-    assert foreground.returncode == 0 and "broker 0 is gone" in said and "no node runs any more" in said
+    assert foreground.returncode == 0 and "broker 0 is stopped" in said and "no node runs any more" in said
     assert "Ctrl-C stops the cluster." in said
+
+
+def test_who_watches_in_lines_is_told_at_once_what_there_is(home: Path) -> None:
+    at = ("--dir", str(home))
+    klamm("up", "--brokers", "1", "--port", "0", "--detach", *at)
+    watching = in_the_foreground([sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at])
+    assert watching.stderr is not None
+    assert watching.stderr.readline().endswith(" 1 of 1 node running; 0 topics, 0 partitions, nothing in it yet\n")
+    watching.send_signal(signal.SIGINT)
+    assert watching.wait(LONG_SECONDS) == 0
 
 
 @pytest.fixture

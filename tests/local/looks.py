@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from klamm.ids import TopicPartition
+from klamm.local.figures import Figures
 from klamm.local.look import Look
 from klamm.local.record import NodeRecord
 from klamm.local.topology import planned
@@ -35,6 +36,7 @@ def healthy() -> Look:
         sizes={broker: dict.fromkeys(places, 100_000) for broker, places in held.items()},
         reached={broker: dict.fromkeys(places, 1_000) for broker, places in held.items()},
         ends=dict.fromkeys(partitions, 1_000),
+        figures={broker: Figures({"invoice": 0}) for broker in held},
     )
 
 

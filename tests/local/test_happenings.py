@@ -13,10 +13,15 @@ def test_nothing_happened() -> None:
 
 def test_a_broker_dies_and_others_lead() -> None:
     assert happenings(healthy(), without(healthy(), 0)) == [
-        "broker 0 is gone",
+        "broker 0 is dead",
         "broker 3 leads invoice-0 and invoice-6 now, not broker 0",
         "broker 0 left the ISR of invoice-0, invoice-4, invoice-5 and invoice-6",
     ]
+
+
+def test_who_was_asked_to_end_is_stopped_and_not_dead() -> None:
+    ended = replace(healthy(), states={**healthy().states, 0: "dead", 6: "dead"}, stopped=frozenset({6}))
+    assert happenings(healthy(), ended) == ["broker 0 is dead", "witness 6 is stopped"]
 
 
 def test_a_broker_falls_behind_while_its_leader_goes_on() -> None:
@@ -44,7 +49,7 @@ def test_a_broker_returns_first_here_then_everywhere() -> None:
 
 def test_pauses_and_the_quorum() -> None:
     still = replace(healthy(), states={**healthy().states, 0: "paused"}, controller=6, quorum_epoch=5)
-    assert happenings(healthy(), still) == ["broker 0 stands still", "witness 6 leads the quorum now (epoch 5)"]
+    assert happenings(healthy(), still) == ["broker 0 is paused", "witness 6 leads the quorum now (epoch 5)"]
     on = replace(healthy(), controller=3, quorum_epoch=6)
     assert happenings(still, on) == ["broker 0 goes on", "broker 3 leads the quorum now (epoch 6)"]
 
@@ -73,6 +78,33 @@ def test_what_befalls_many_partitions_is_one_sentence() -> None:
     before, after = (replace(healthy(), partitions=led_by(leader)) for leader in (0, 1))
     assert happenings(before, after) == [
         "broker 1 leads invoice-0, invoice-1, invoice-2, invoice-3, 5 more and 50 internal ones now, not broker 0"
+    ]
+
+
+def test_leadership_that_moves_between_many_at_one_moment_is_one_sentence() -> None:
+    """Else the sentences about who leads would push out the one that says who died."""
+
+    def led(*leaders: int) -> dict:  # type: ignore[type-arg]
+        return {place(each): PartitionSeen("invoice", each, leader, (), ()) for each, leader in enumerate(leaders)}
+
+    def said(before: dict, after: dict) -> list[str]:  # type: ignore[type-arg]
+        return happenings(replace(healthy(), partitions=before), replace(healthy(), partitions=after))
+
+    assert said(led(4, 4, 4, 4), led(1, 3, 5, -1)) == [
+        "invoice-3 has no leader",
+        "brokers 1, 3 and 5 lead invoice-0, invoice-1 and invoice-2 now, not broker 4",
+    ]
+    assert said(led(1, 3, 5, -1), led(4, 4, 4, 4)) == [
+        "broker 4 leads invoice-0, invoice-1, invoice-2 and invoice-3 now, not brokers 1, 3 and 5"
+    ]
+    assert said(led(0, 1, 2), led(1, 2, 0)) == ["brokers 0, 1 and 2 lead invoice-0, invoice-1 and invoice-2 now"]
+
+
+def test_what_comes_first_is_told_first() -> None:
+    new = {**without(healthy(), 0).partitions, place(0, "other"): PartitionSeen("other", 0, 5, (5,), (5,))}
+    assert happenings(healthy(), replace(without(healthy(), 0), partitions=new))[:2] == [
+        "topic other is new: 1 partition, 1 replica",
+        "broker 0 is dead",
     ]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
@@ -17,7 +18,7 @@ from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
-from tests.local.clients import write
+from tests.local.clients import read, write
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +45,22 @@ def seen(looker: Looker, what: str, holds: Any) -> Look:
 def test_ends_sizes_and_a_broker_that_stands_still(cluster: LocalCluster) -> None:
     servers = cluster.record().bootstrap_servers
     create_topic(servers, "looked-at", config={"min.insync.replicas": "1"})
+    create_topic(servers, "strict", config={"min.insync.replicas": "3"})
     write(servers, "looked-at", *("x" * 100 for _ in range(200)))
     place = TopicPartition("looked-at", 0)
     with Looker(cluster) as looker:
         look = seen(looker, "200 records on all", lambda look: look.ends.get(place) == 200 and _equal(look, place))
         assert look.is_answered and look.live == {0, 1, 2} and look.controller in (0, 1, 2)
         assert all(look.behind(broker, place) == 0 for broker in range(3))
+        assert _refusing(look) == []
         follower = next(each for each in range(3) if each not in (look.partitions[place].leader, look.controller))
         cluster.pause([follower])
         seen(looker, "the ISR shrinks", lambda look: follower not in look.partitions[place].in_sync)
         write(servers, "looked-at", *("x" * 100 for _ in range(300)))
         look = seen(looker, "500 records", lambda look: look.ends[place] == 500)
         assert look.states[follower] == "paused" and look.behind(follower, place) == 300
+        # Two are in sync, which is enough for the one topic and not for the other.
+        seen(looker, "one refuses acks=all", lambda look: _refusing(look) == ["strict"])
         cluster.resume([follower])
         look = seen(looker, "it is back", lambda look: follower in look.partitions[place].in_sync)
         seen(looker, "it has all of it", lambda look: look.behind(follower, place) == 0)
@@ -72,6 +77,36 @@ def test_a_partition_begins_where_records_are_left(cluster: LocalCluster) -> Non
             deleted.result(30)
         write(servers, place.topic, "another")
         seen(looker, "what is left", lambda look: (look.starts[place], look.ends[place]) == (40, 51))
+
+
+def test_what_consumers_were_given_and_what_groups_have_read(cluster: LocalCluster) -> None:
+    """Also who belongs to no group is given something, and no broker's log is any longer for it."""
+    servers, place = cluster.record().bootstrap_servers, TopicPartition("given", 0)
+    create_topic(servers, place.topic)
+    write(servers, place.topic, *("x" * 100 for _ in range(50)))
+    read(servers, place.topic, 50)
+    with Looker(cluster) as looker:
+        seen(looker, "bytes out", lambda look: sum(_given(look, place.topic)) > 5_000)
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "readers", "auto.offset.reset": "earliest"})
+        consumer.subscribe([place.topic])
+        wait_until(lambda: consumer.poll(1.0) is not None, "a record", within_seconds=30)
+        consumer.commit(offsets=[Place(place.topic, 0, 10)], asynchronous=False)
+        look = seen(looker, "the group", lambda look: look.committed.get("readers") == {place: 10})
+        assert look.members("readers") == 1 and look.lag("readers") == 40
+        consumer.unsubscribe()
+        consumer.close()
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        for deleted in admin.delete_consumer_groups(["readers"]).values():
+            deleted.result(30)
+        seen(looker, "it is deleted", lambda look: "readers" not in look.committed)
+
+
+def _refusing(look: Look) -> list[str]:
+    return [each.topic for each in look.partitions.values() if each.is_below_min_in_sync]
+
+
+def _given(look: Look, topic: str) -> list[int]:
+    return [each.bytes_out.get(topic, 0) for each in look.figures.values()]
 
 
 def _equal(look: Look, place: TopicPartition) -> bool:

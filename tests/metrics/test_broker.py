@@ -62,6 +62,14 @@ def test_every_family_is_on_the_page_once_with_its_kind_meaning_and_labels(broke
                 assert labels - {"le"} in (set(each.label_names), set()), name
 
 
+def test_only_the_families_that_are_asked_for(broker: Watched) -> None:
+    """As Prometheus' libraries have it; browsers and scrapers write brackets in their own way."""
+    for names in ("name[]=klamm_ready&name[]=no_such", "name%5B%5D=klamm_ready"):
+        page = parsed(asked(broker.metrics_port, f"/metrics?{names}")[1])
+        assert list(page.kinds) == ["klamm_ready"] and page.value("klamm_ready") == 1
+    assert len(parsed(asked(broker.metrics_port, "/metrics?other=1")[1]).kinds) == len(FAMILIES)
+
+
 def test_records_and_bytes_are_counted_by_topic(broker: Watched, topic: str) -> None:
     create_topic(broker.bootstrap, topic, 2)
     before = scraped(broker.metrics_port)

@@ -45,7 +45,7 @@ class Served:
         self._thread = threading.Thread(target=self.loop.run)
         self._thread.start()
 
-    def _page(self, path: str) -> Page | None:
+    def _page(self, path: str, query: str) -> Page | None:
         pages = {
             "/short": lambda: Page(200, iter(("so ", "", "it is\n"))),
             "/broken": lambda: Page(200, broken()),

@@ -3,30 +3,28 @@
 A function from what was seen to something that can be printed; `watching.py` looks and shows.
 """
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.cli.saying import counted
+from klamm.cli.tips import tips
 from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
-FRAME_LINES = 13
-"""All but the nodes and what happened."""
-FEWEST_HAPPENINGS = 3
+FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
+"""Where fewer have room than are wanted, some tips are left out."""
+MOST_GROUPS, FEWEST_GROUP_LINES = 5, 3
 WIDE = 110
-"""Columns of a terminal on which everything has room. On fewer, bytes a second are left out."""
-FOLDED_LINES = 4
-"""So many more a narrow one needs for what is there to be copied."""
+"""Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,8 @@ class Scene:
     bootstrap_servers: str
     look: Look
     rates: Mapping[int, Rates] = field(default_factory=dict)
+    reading: Mapping[str, float] = field(default_factory=dict)
+    """By consumer group: records a second."""
     happened: Sequence[Happened] = ()
     """The latest last."""
     ending: str = "Ctrl-C stops the cluster; its data stays"
@@ -51,22 +51,41 @@ class Scene:
 
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
-    is_wide = columns >= WIDE
-    room = lines - FRAME_LINES - len(scene.look.nodes) - (0 if is_wide else FOLDED_LINES)
-    happened = _happened(scene, max(FEWEST_HAPPENINGS, room))
-    return Group(_head(scene), Text(), _nodes(scene, is_wide), Text(), happened, Text(), _footer(scene))
+    above = Group(_head(scene), Text(), _nodes(scene, columns >= WIDE), Text())
+    below = _footer(scene)
+    # One line is left free: a screen that is full to the last line scrolls.
+    room = lines - 1 - _height(above, columns) - _height(below, columns)
+    if room < WANTED_HAPPENINGS + (FEWEST_GROUP_LINES if scene.look.committed else 0):
+        below = _footer(scene, brief=True)
+        room = lines - 1 - _height(above, columns) - _height(below, columns)
+    groups = Group(*_groups(scene, room - WANTED_HAPPENINGS))
+    happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
+    return Group(above, groups, happened, below)
+
+
+def _height(what: RenderableType, columns: int) -> int:
+    """In lines: what is there to be copied is folded where it is long."""
+    return len(Console(width=columns).render_lines(what))
+
+
+def summary(look: Look) -> str:
+    """The cluster in a line, for who cannot be shown more."""
+    running = sum(look.state(node.node_id) == "running" for node in look.nodes)
+    told = f"{_contents(look)}, {_trouble(look)}" if look.is_answered else "no broker answers"
+    return f"{running} of {counted(len(look.nodes), 'node')} running; {told}"
+
+
+def _contents(look: Look) -> str:
+    topics, internal = {each.topic for each in look.own}, len(look.partitions) - len(look.own)
+    facts = [counted(len(topics), "topic"), counted(len(look.own), "partition")]
+    return ", ".join([*facts, f"{internal} internal"] if internal else facts)
 
 
 def _head(scene: Scene) -> RenderableType:
     look = scene.look
-    topics = {each.topic for each in look.own}
-    internal = [each for each in look.partitions.values() if each.is_internal]
-    facts = [counted(len(topics), "topic"), counted(len(look.own), "partition")]
-    if internal:
-        facts.append(f"{len(internal)} internal")
     lines = [
         Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
-        Text.assemble(("cluster            ", "dim"), f"{', '.join(facts)}   ", _trouble(look)),
+        Text.assemble(("cluster            ", "dim"), f"{_contents(look)}   ", _trouble(look)),
     ]
     if not look.is_answered:
         lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
@@ -78,8 +97,11 @@ def _head(scene: Scene) -> RenderableType:
 def _trouble(look: Look) -> Text:
     offline = sum(each.is_offline for each in look.partitions.values())
     behind = sum(each.is_under_replicated for each in look.partitions.values())
+    below = [each for each in look.partitions.values() if each.is_below_min_in_sync]
     if offline:
         return Text(f"{counted(offline, 'partition')} without a leader", style="bold red")
+    if below:
+        return Text(f"{BELOW_MIN_IN_SYNC}: {listed(below)}", style="bold yellow")
     if behind:
         return Text(f"{counted(behind, 'partition')} not in sync everywhere", style="yellow")
     return Text("everything in sync" if look.partitions else "nothing in it yet", style="green")
@@ -89,7 +111,7 @@ def _nodes(scene: Scene, is_wide: bool) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if is_wide else 1, 0, 0))
     for heading in ("rack", "broker", "role"):
         grid.add_column(heading, no_wrap=True)
-    flow = ("in rec/s", "in B/s", "out rec/s", "out B/s") if is_wide else ("in rec/s", "out rec/s")
+    flow = ("in rec/s", "in B/s", "out B/s") if is_wide else ("in rec/s", "out B/s")
     for heading in ("leads", "in sync", "lagging", *flow, "log"):
         grid.add_column(heading, justify="right", no_wrap=True)
     rack: str | None = ""
@@ -98,12 +120,13 @@ def _nodes(scene: Scene, is_wide: bool) -> Table:
         rack = node.rack
         grid.add_row(shown_rack, *_node(scene, node, is_wide))
     if len(scene.look.nodes) > 1:
-        grid.add_row("", "all", "", "", "", "", *_flow(total(dict(scene.rates)), is_wide), "", style="dim")
+        everything = _flow(total(dict(scene.rates)), is_wide, bool(scene.look.figures))
+        grid.add_row("", "all", "", "", "", "", *everything, "", style="dim")
     return grid
 
 
 def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]:
-    look, state = scene.look, scene.look.states.get(node.node_id, "dead")
+    look, state = scene.look, scene.look.state(node.node_id)
     name = Text(str(node.node_id), style="bold" if state == "running" else "red")
     if not node.is_broker:
         return [name, _role(look, node)]
@@ -117,16 +140,16 @@ def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]
         str(leads),
         f"{in_sync} of {len(held)}" if held else "-",
         _lagging(look, node.node_id),
-        *_flow(scene.rates.get(node.node_id, Rates()), is_wide),
+        *_flow(scene.rates.get(node.node_id, Rates()), is_wide, node.node_id in look.figures),
         sized(size),
     ]
 
 
 def _role(look: Look, node: NodeRecord) -> Text:
-    if look.is_gone(node.node_id):
-        return Text("gone", style="bold red")
-    if look.states.get(node.node_id) == "paused":
-        return Text("stands still", style="bold yellow")
+    state = look.state(node.node_id)
+    if state != "running":
+        style = "bold red" if state == "dead" else "bold yellow"
+        return Text(state_word(state, node.node_id in look.stopped), style=style)
     if node.is_broker and look.is_answered and node.node_id not in look.live:
         return Text("starting", style="yellow")
     if look.controller == node.node_id:
@@ -145,49 +168,60 @@ def _lagging(look: Look, broker_id: int) -> Text:
     return Text(f"{len(lagging)} (-{roughly(behind)})" if behind else str(len(lagging)), "yellow")
 
 
-def _flow(rates: Rates, is_wide: bool) -> list[str]:
-    records = [f"{each:,.0f}" if each >= 0.5 else "-" for each in (rates.records_in, rates.records_out)]
-    if not is_wide:
-        return records
-    sizes = [sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out)]
-    return [records[0], sizes[0], records[1], sizes[1]]
+def _flow(rates: Rates, is_wide: bool, knows_out: bool) -> list[str]:
+    """A broker without metrics does not tell what it gives to consumers."""
+    bytes_in, bytes_out = (sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out))
+    return [_a_second(rates.records_in), *([bytes_in] if is_wide else []), bytes_out if knows_out else "?"]
+
+
+def _a_second(records: float) -> str:
+    return f"{records:,.0f}" if records >= 0.5 else "-"
+
+
+def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
+    """What consumer groups have read, as far as they have said so: those that lag most, and a blank line."""
+    look = scene.look
+    groups = sorted(look.committed, key=lambda group: (-(look.lag(group) or 0), group))
+    most = min(MOST_GROUPS, most_lines - 2)
+    if not groups or most < min(2, len(groups)):
+        return []
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    grid.add_column("group", no_wrap=True, overflow="ellipsis")
+    for heading in ("members", "lag", "committed rec/s"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    shown = groups if len(groups) <= most else groups[: most - 1]
+    for group in shown:
+        members, lag = look.members(group), look.lag(group)
+        grid.add_row(
+            Text(group),
+            "-" if members is None else str(members),
+            "-" if lag is None else f"{lag:,}",
+            _a_second(scene.reading.get(group, 0.0)),
+        )
+    if len(shown) < len(groups):
+        grid.add_row(f"{len(groups) - len(shown)} more", style="dim")
+    return [grid, Text()]
 
 
 def _happened(scene: Scene, most: int) -> RenderableType:
     if not scene.happened:
         return Text("nothing has happened yet", style="dim")
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    for each in scene.happened[-most:]:
-        grid.add_row(each.at, Text(each.what))
-    return grid
+    # Lines and not a table, which would take room from the times for the longest sentence.
+    lines = [Text.assemble((each.at, "dim"), "  ", each.what) for each in scene.happened[-most:]]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    return Group(*lines)
 
 
-def _footer(scene: Scene) -> RenderableType:
-    at = directory_option(scene.directory)
-    brokers = [node.node_id for node in scene.look.nodes if node.is_broker]
-    victim = next((each for each in brokers if scene.look.is_gone(each)), brokers[min(1, len(brokers) - 1)])
-    is_gone = scene.look.is_gone(victim)
+def _footer(scene: Scene, *, brief: bool = False) -> RenderableType:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    replicas = min(3, len(brokers))
-    grid.add_row("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}")
-    if is_gone:
-        grid.add_row("mend it", f"klamm node start {victim}{at}")
-    else:
-        grid.add_row("break it", f"klamm node kill {victim}{at}")
-        grid.add_row("or so", f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}")
+    for tip in tips(scene.look, scene.directory):
+        if not brief or tip.is_needed:
+            grid.add_row(tip.what_for, tip.command)
     grid.add_row("end it", scene.ending)
-    return grid
-
-
-def directory_option(directory: Path) -> str:
-    """` --dir DIR`, where commands need to be told."""
-    if directory == Path(DEFAULT_DIRECTORY).absolute():
-        return ""
-    return f" --dir {shlex.quote(str(directory))}"
+    return Group(Text(), grid)
 
 
 def sized(size: float) -> str:

@@ -15,11 +15,11 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from klamm.cli import demo_view
-from klamm.cli.cluster_view import directory_option
 from klamm.cli.demo_reckoning import Outcome, from_tables, from_topic
 from klamm.cli.demo_sending import Sending
 from klamm.cli.demo_spark import INSTALL, SparkRun, what_is_missing
 from klamm.cli.demo_view import Voice
+from klamm.cli.tips import directory_option
 from klamm.ids import TopicPartition
 from klamm.local.agreeing import Wish
 from klamm.local.asking import Address, NoAnswer

@@ -1,21 +1,23 @@
 """`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
 
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, add_json, parser_of
 from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, table
+from klamm.cli.tips import directory_option
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
 
 DESCRIPTION = """\
-Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, dead) and
-where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline
-or under-replicated.
+Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, stopped, dead) and
+where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
+under-replicated, or below min.insync.replicas.
 With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
 """
 
@@ -30,7 +32,7 @@ exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there
 
 ANSWER_SECONDS = 3.0
 MOST_NAMED = 20
-"""So many partitions are named; of the rest it is said how many there are."""
+"""So many partitions of people's topics are named; of the rest it is said how many there are."""
 
 
 def make_parser() -> ArgumentParser:
@@ -57,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.json:
         print_json(_document(cluster, record, states, seen))
     else:
-        print(_text(cluster, record, states, seen))
+        print(text(cluster.directory, record, states, seen, cluster.stopped(states)))
     return 0 if _is_well(states, seen) else FAILED
 
 
@@ -88,39 +90,54 @@ def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
 
 
-def _text(cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None) -> str:
+def text(
+    directory: Path,
+    record: ClusterRecord,
+    states: Sequence[NodeState],
+    seen: ClusterSeen | None,
+    stopped: Collection[int] = (),
+) -> str:
     rows = [
         (
             node.node_id,
             node.rack or "-",
             ", ".join(node.roles),
             node.process.pid if node.process and state != "dead" else "-",
-            state,
+            state_word(state, node.node_id in stopped),
             f"{record.host}:{node.port}",
             record.metrics_url(node) or "-",
         )
         for node, state in states
     ]
     columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
-    lines = [f"cluster in {cluster.directory}", table(columns, rows), ""]
+    lines = [f"cluster in {directory}", table(columns, rows), ""]
     if seen is None:
-        return "\n".join([*lines, "no broker answers"])
+        return "\n".join([*lines, _why_nobody_answers(directory, states, stopped)])
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
     lines.append(f"controller        {'unknown' if seen.controller is None else f'node {seen.controller}'}")
     lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
-    lines.append(f"partitions        {len(seen.partitions)}")
+    internal = sum(each.is_internal for each in seen.partitions)
+    lines.append(f"partitions        {len(seen.partitions)}{f', {internal} of them internal' if internal else ''}")
     lines.append(f"offline           {_named([each for each in seen.partitions if each.is_offline])}")
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
+    below = [each for each in seen.partitions if each.is_below_min_in_sync]
+    if below:
+        lines.append(f"{BELOW_MIN_IN_SYNC}: {listed(below, MOST_NAMED)}; acks=all is refused there")
     return "\n".join(lines)
 
 
+def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> str:
+    if any(state != "dead" for _, state in states):
+        return "no broker answers"
+    what = "stopped" if len(stopped) == len(states) else "no node runs"
+    return f"{what}; `klamm up{directory_option(directory)}` starts it"
+
+
 def _named(partitions: Sequence[PartitionSeen]) -> str:
-    if not partitions:
-        return "0"
-    names = ", ".join(f"{each.topic}-{each.partition}" for each in partitions[:MOST_NAMED])
-    rest = f" and {len(partitions) - MOST_NAMED} more" if len(partitions) > MOST_NAMED else ""
-    return f"{len(partitions)}: {names}{rest}"
+    if all(each.is_internal for each in partitions):
+        return listed(partitions) if partitions else "0"
+    return f"{len(partitions)}: {listed(partitions, MOST_NAMED)}"
 
 
 def _document(
@@ -149,6 +166,7 @@ def _document(
         "partitions": len(seen.partitions) if seen else None,
         "offline_partitions": _listed(seen, "is_offline"),
         "under_replicated_partitions": _listed(seen, "is_under_replicated"),
+        "under_min_isr_partitions": _listed(seen, "is_below_min_in_sync"),
     }
 
 

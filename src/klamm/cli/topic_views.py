@@ -5,7 +5,7 @@ not tell of brokers that are down.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from klamm.cli.options import addresses_of, bootstrap_of
@@ -13,6 +13,7 @@ from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, r
 from klamm.cli.saying import counted, print_json, table
 from klamm.cli.topic_changes import CHANGE_SECONDS, admin_client, wait_done
 from klamm.local.view import ClusterSeen, PartitionSeen, cluster_seen
+from klamm.local.words import BELOW_MIN_IN_SYNC
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -91,7 +92,13 @@ def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Mappin
         )
         for each in partitions
     ]
-    return "\n".join([*lines, table(("partition", "leader", "replicas", "in sync"), rows)])
+    lines.append(table(("partition", "leader", "replicas", "in sync"), rows))
+    return "\n".join([*lines, *_refusing(f"{each.partition}" for each in partitions if each.is_below_min_in_sync)])
+
+
+def _refusing(partitions: Iterable[str]) -> list[str]:
+    named = " ".join(partitions)
+    return [f"{BELOW_MIN_IN_SYNC}: {named}; acks=all is refused there"] if named else []
 
 
 def placement(options: argparse.Namespace) -> int:
@@ -107,6 +114,8 @@ def placement(options: argparse.Namespace) -> int:
         print(f"\nno leader: {' '.join(leaderless)}")
     if any(each.is_under_replicated for each in seen.partitions):
         print(f"\n{OUT_OF_SYNC} not in sync")
+    for line in _refusing(f"P{each.partition}" for each in seen.partitions if each.is_below_min_in_sync):
+        print(line)
     return 0
 
 

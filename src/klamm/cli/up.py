@@ -1,6 +1,7 @@
 """`klamm up`: a cluster on this machine, every node a process of its own."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ Brokers are numbered in blocks, rack after rack. Three nodes vote on the cluster
 a lost rack never takes the majority: with two racks the third is a small witness outside both.
 
 Without --detach the command stays and shows the cluster live: brokers by rack, who leads, who is in sync, what comes
-in, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
+in and goes out, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
 A directory that holds a cluster already starts that one again, with its data; --fresh deletes it and starts empty.
 """
 
@@ -74,7 +75,9 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
-    _print_result(cluster, record, options.json)
+    # The live view has them in its first line; a script that reads our output has not.
+    if not (_is_live(options) and sys.stdout.isatty()):
+        _print_result(cluster, record, options.json)
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
@@ -148,15 +151,21 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
-    plain = options.plain or options.json or not sys.stderr.isatty()
+    plain = not _is_live(options)
     if plain:
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
-    from klamm.cli.cluster_view import directory_option
+    from klamm.cli.tips import directory_option
     from klamm.cli.watching import watch
 
     watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
+
+
+def _is_live(options: argparse.Namespace) -> bool:
+    """Whether the cluster is going to be shown live. A dumb terminal cannot."""
+    can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return can_draw and not (options.detach or options.plain or options.json)
 
 
 def _interrupted(cluster: LocalCluster) -> int:
@@ -172,4 +181,8 @@ def _interrupted(cluster: LocalCluster) -> int:
         cluster.kill(everybody)
     if late:
         say(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
+    from klamm.cli.tips import directory_option
+
+    again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
+    say(f"stopped; {again}, with its data in {cluster.directory}")
     return 0

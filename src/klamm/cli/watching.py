@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.live import Live
 
-from klamm.cli.cluster_view import Happened, Scene, live
+from klamm.cli.cluster_view import Happened, Scene, live, summary
 from klamm.cli.saying import say
 from klamm.local.cluster import LocalCluster
 from klamm.local.happenings import happenings
@@ -40,7 +40,8 @@ class _Lines:
         self.last: Look | None = None
 
     def note(self, look: Look) -> None:
-        for what in happenings(self.last, look) if self.last is not None else ():
+        # Who begins to watch is told what there is: nothing may happen for hours.
+        for what in [summary(look)] if self.last is None else happenings(self.last, look):
             say(f"{_time_of_day()} {what}")
         self.last = look
 
@@ -67,6 +68,7 @@ class _Screen:
             record.bootstrap_servers,
             look,
             self._recently.rates(),
+            self._recently.reading(),
             tuple(self._happened),
             self._ending,
         )

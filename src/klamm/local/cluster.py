@@ -4,6 +4,7 @@ What is done to a node is done to the process that DIR/cluster.json names, if th
 not depend on whoever started them; any later command finds them again.
 """
 
+import re
 import shutil
 import signal
 import subprocess
@@ -37,6 +38,9 @@ STOP_SECONDS = 30.0
 HAND_OVER_SECONDS = 0.5
 KILL_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.003
+LAST_LINE_BYTES = 200
+SAID_STOPPED = re.compile(rb"\] stopped[^\n]*\n\Z")
+"""`runtime.facts.Stopped` at the end of a log: a node that was killed said nothing, one that failed something else."""
 
 
 class NodeState(NamedTuple):
@@ -65,6 +69,11 @@ class LocalCluster:
         for child in self._children:
             child.poll()  # Else those that ended would stay in the system's table for as long as we live.
         return [NodeState(node, _state(node)) for node in self.record().nodes]
+
+    def stopped(self, states: Iterable[NodeState]) -> frozenset[int]:
+        """Of the nodes that do not run, those that ended because somebody asked them to: they said so at last."""
+        dead = (node.node_id for node, state in states if state == "dead")
+        return frozenset(node_id for node_id in dead if _says_stopped(self.log_of(node_id)))
 
     @property
     def was_started_here(self) -> bool:
@@ -287,6 +296,15 @@ def listed(node_ids: Sequence[int]) -> str:
 
 def _state(node: NodeRecord) -> State:
     return "dead" if node.process is None else state_of(node.process)
+
+
+def _says_stopped(log: Path) -> bool:
+    try:
+        with log.open("rb") as lines:
+            lines.seek(max(0, _size(log) - LAST_LINE_BYTES))
+            return bool(SAID_STOPPED.search(lines.read()))
+    except OSError:
+        return False
 
 
 def _size(path: Path) -> int:

@@ -4,29 +4,27 @@ What happens to many partitions at once is one sentence. Partitions of the broke
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from klamm.local.look import Look, named
-from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
+from klamm.local.words import called, joined, listed, state_word
 
-MOST_NAMED = 4
-STATES = {("running", "paused"): "stands still", ("paused", "running"): "goes on"}
+MOST_MOVES = 2
+"""So many sentences say between whom leadership moved. More would push out why it did."""
 
 
 def happenings(before: Look, after: Look) -> list[str]:
+    """In an order in which it can have happened: a topic is made by a cluster that is well, then somebody dies, and the
+    rest follows from that."""
     return [
+        *_topics(before, after),
         *_nodes(before, after),
         *_quorum(before, after),
-        *_topics(before, after),
         *_leaders(before, after),
         *_left(before, after),
         *_returned(before, after),
     ]
-
-
-def called(node: NodeRecord) -> str:
-    """`broker 1`; the witness is a node and no broker."""
-    return f"broker {node.node_id}" if node.is_broker else f"witness {node.node_id}"
 
 
 def roughly(records: int) -> str:
@@ -40,12 +38,10 @@ def _nodes(before: Look, after: Look) -> Iterable[str]:
         was, now = before.states.get(node.node_id), after.states[node.node_id]
         if was is None or was == now:
             continue
-        if now == "dead":
-            yield f"{called(node)} is gone"
-        elif was == "dead":
-            yield f"{called(node)} runs again"
+        if now == "running":
+            yield f"{called(node)} {'runs again' if was == 'dead' else 'goes on'}"
         else:
-            yield f"{called(node)} {STATES[was, now]}"
+            yield f"{called(node)} is {state_word(now, node.node_id in after.stopped)}"
 
 
 def _quorum(before: Look, after: Look) -> Iterable[str]:
@@ -73,12 +69,27 @@ def _leaders(before: Look, after: Look) -> Iterable[str]:
         was = before.partitions.get(place)
         if was is not None and was.leader != each.leader:
             moved.setdefault((was.leader, each.leader), []).append(each)
-    for (was_leader, leader), partitions in sorted(moved.items()):
-        if leader < 0:
-            yield f"{listed(partitions)} {_has(partitions)} no leader"
-        else:
-            instead = f", not broker {was_leader}" if was_leader >= 0 else ""
-            yield f"broker {leader} leads {listed(partitions)} now{instead}"
+    lost = [each for (_, leader), partitions in sorted(moved.items()) for each in partitions if leader < 0]
+    if lost:
+        yield f"{listed(lost)} {_has(lost)} no leader"
+    led = {pair: partitions for pair, partitions in sorted(moved.items()) if pair[1] >= 0}
+    if len(led) > MOST_MOVES:
+        everything = sorted(chain.from_iterable(led.values()), key=named)
+        yield _moved({was for was, _ in led}, {leader for _, leader in led}, everything)
+    else:
+        for (was_leader, leader), partitions in led.items():
+            yield _moved({was_leader}, {leader}, partitions)
+
+
+def _moved(before: set[int], after: set[int], partitions: Sequence[PartitionSeen]) -> str:
+    others = before - {-1}
+    # Where some gave and took, to say who does not lead would be wrong of them.
+    instead = f", not {_brokers(others)}" if others and not others & after else ""
+    return f"{_brokers(after)} {'leads' if len(after) == 1 else 'lead'} {listed(partitions)} now{instead}"
+
+
+def _brokers(broker_ids: set[int]) -> str:
+    return f"{'broker' if len(broker_ids) == 1 else 'brokers'} {joined([str(each) for each in sorted(broker_ids)])}"
 
 
 def _left(before: Look, after: Look) -> Iterable[str]:
@@ -106,21 +117,6 @@ def _changed(less: Look, more: Look) -> dict[int, list[PartitionSeen]]:
             if replica in each.replicas:
                 found.setdefault(replica, []).append(each)
     return found
-
-
-def listed(partitions: Sequence[PartitionSeen]) -> str:
-    """`invoice-0, invoice-6 and 50 internal ones`."""
-    own = [str(named(each)) for each in partitions if not each.is_internal]
-    more = len(own) - MOST_NAMED
-    parts = own if more <= 1 else [*own[:MOST_NAMED], f"{more} more"]
-    internal = len(partitions) - len(own)
-    if internal:
-        parts = [*parts, f"{internal} internal {'one' if internal == 1 else 'ones'}" if own else _internal(internal)]
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _internal(count: int) -> str:
-    return f"{count} internal {'partition' if count == 1 else 'partitions'}"
 
 
 def _has(partitions: Sequence[PartitionSeen]) -> str:

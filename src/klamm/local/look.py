@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klamm.ids import Offset, TopicPartition
+from klamm.local.figures import Figures
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
 from klamm.local.view import PartitionSeen
@@ -40,6 +41,10 @@ class Look:
     """Where each partition begins, as its leader says: what was before is deleted. 0 where nobody said."""
     committed: Mapping[str, Offsets] = field(default_factory=dict)
     """By consumer group."""
+    figures: Mapping[int, Figures] = field(default_factory=dict)
+    """By broker; of those that serve metrics."""
+    stopped: frozenset[int] = frozenset()
+    """Of the nodes that are dead, those that were asked to end, and did."""
 
     @property
     def own(self) -> list[PartitionSeen]:
@@ -51,9 +56,21 @@ class Look:
         end = self.ends.get(partition, 0)
         return max(0, end - self.reached.get(broker_id, {}).get(partition, end))
 
+    def lag(self, group: str) -> int | None:
+        """How many records a group has not read, of the partitions it has ever said something of."""
+        read = self.committed[group]
+        return sum(max(0, self.ends.get(place, 0) - offset) for place, offset in read.items()) if read else None
+
+    def members(self, group: str) -> int | None:
+        """None where no broker says."""
+        return max((each.members[group] for each in self.figures.values() if group in each.members), default=None)
+
+    def state(self, node_id: int) -> State:
+        return self.states.get(node_id, "dead")
+
     def is_gone(self, node_id: int) -> bool:
         """Its process has ended."""
-        return self.states.get(node_id, "dead") == "dead"
+        return self.state(node_id) == "dead"
 
     def out_of_sync(self, broker_id: int) -> list[PartitionSeen]:
         """The partitions in which this broker is a replica, and not in sync."""

@@ -2,8 +2,8 @@
 
 One broker tells of the cluster (Metadata, DescribeCluster, DescribeQuorum), every broker of its own logs and groups
 (DescribeLogDirs, ListGroups, OffsetFetch), leaders of where their partitions begin and end (ListOffsets), and only of
-those whose logs have changed since. Who looks waits in proportion to what a look costs: a cluster of many partitions is
-looked at less often.
+those whose logs have changed since. What consumers were given is on every broker's page of metrics. Who looks waits in
+proportion to what a look costs: a cluster of many partitions is looked at less often.
 """
 
 import time
@@ -16,9 +16,10 @@ from klamm.errors import ErrorCode
 from klamm.ids import Offset, TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
-from klamm.local.record import NodeRecord
+from klamm.local.record import ClusterRecord, NodeRecord
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, seen_by
 from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
@@ -71,10 +72,11 @@ class Looker:
                 # Also when it is another process than before: nobody waits for one that has just come back.
                 if line is not None:
                     line.close()
-                self._lines[node.node_id] = _Line(node, Address(record.host, node.port))
+                self._lines[node.node_id] = _Line(node, Address(record.host, node.port), record.metrics_place(node))
         seen = self._asked_anyone(running)
         before = self._last or Look(0.0, record.nodes, known)
-        self._last = self._made(record.nodes, known, seen, before, [node.node_id for node in running])
+        made = self._made(record, known, seen, before, [node.node_id for node in running])
+        self._last = replace(made, stopped=self._cluster.stopped(states))
         self._spent_seconds = time.process_time() - began
         return self._last
 
@@ -89,7 +91,7 @@ class Looker:
 
     def _made(
         self,
-        nodes: tuple[NodeRecord, ...],
+        record: ClusterRecord,
         states: Mapping[int, State],
         seen: ClusterSeen | None,
         before: Look,
@@ -97,19 +99,25 @@ class Looker:
     ) -> Look:
         now = time.monotonic()
         if seen is None:
-            return replace(before, at_seconds=now, nodes=nodes, states=states, is_answered=False)
+            return replace(before, at_seconds=now, nodes=record.nodes, states=states, is_answered=False)
         partitions = {named(each): each for each in seen.partitions}
         sizes: dict[int, Sizes] = dict(before.sizes)
-        committed, nothing = dict(before.committed), dict[str, Offsets]()
+        committed, figures = dict[str, Offsets](), dict(before.figures)
+        is_told_all = all(node.node_id in running for node in record.brokers)
         for broker_id in running:
-            sizes[broker_id] = self._lines[broker_id].asked(_sizes, otherwise=before.sizes.get(broker_id, {}))
-            committed |= self._lines[broker_id].asked(_committed, otherwise=nothing)
+            line = self._lines[broker_id]
+            sizes[broker_id] = line.asked(_sizes, otherwise=before.sizes.get(broker_id, {}))
+            groups = line.asked(_committed, otherwise=None)
+            committed |= groups or {}
+            is_told_all = is_told_all and groups is not None
+            if (told := line.figures()) is not None:
+                figures[broker_id] = told
         moved_starts, moved_ends = self._moved(seen.partitions, sizes, before)
         starts = {place: start for place, start in before.starts.items() if place in partitions} | moved_starts
         ends = {place: end for place, end in before.ends.items() if place in partitions} | moved_ends
         return Look(
             at_seconds=now,
-            nodes=nodes,
+            nodes=record.nodes,
             states=states,
             is_answered=True,
             controller=before.controller if seen.controller is None else seen.controller,
@@ -120,7 +128,9 @@ class Looker:
             reached=_reached(partitions, sizes, starts, ends, before, set(running)),
             ends=ends,
             starts=starts,
-            committed=committed,
+            # Groups that nobody tells of are deleted, unless they belong to who is silent.
+            committed=committed if is_told_all else {**before.committed, **committed},
+            figures=figures,
         )
 
     def _moved(
@@ -151,10 +161,11 @@ class Looker:
 class _Line:
     """A connection to one process of a broker, opened when it is needed and again when it broke."""
 
-    def __init__(self, node: NodeRecord, address: Address) -> None:
+    def __init__(self, node: NodeRecord, address: Address, metrics: str | None) -> None:
         self.node = node
         self.not_before_seconds = 0.0
         self._address = address
+        self._metrics, self._metrics_not_before_seconds = metrics, 0.0
         self._conversation: Conversation | None = None
 
     def opened(self) -> Conversation:
@@ -171,6 +182,17 @@ class _Line:
         except NoAnswer:
             self.spoilt()
             return otherwise
+
+    def figures(self) -> Figures | None:
+        """From its page of metrics, if it serves one: somebody else may have the port, and the broker is well."""
+        now = time.monotonic()
+        if self._metrics is None or now < max(self.not_before_seconds, self._metrics_not_before_seconds):
+            return None
+        try:
+            return figures_at(self._metrics, ANSWER_SECONDS)
+        except NoAnswer:
+            self._metrics_not_before_seconds = now + AGAIN_SECONDS
+            return None
 
     def spoilt(self) -> None:
         """An answer that is late would be taken for that to the next question."""
@@ -208,12 +230,12 @@ def _offsets(broker: Conversation, partitions: Iterable[TopicPartition], at: int
     }
 
 
-def _committed(broker: Conversation) -> dict[str, Offsets]:
-    """What the groups that this broker coordinates have read, as far as they say."""
+def _committed(broker: Conversation) -> dict[str, Offsets] | None:
+    """What the groups that this broker coordinates have read, as far as they say. None while it does not know."""
     listed = broker.ask(LIST_GROUPS, 4, ListGroupsRequest())
-    groups = (
-        [] if listed.error_code else [OffsetFetchRequestGroup(each.group_id, topics=None) for each in listed.groups]
-    )
+    if listed.error_code:
+        return None
+    groups = [OffsetFetchRequestGroup(each.group_id, topics=None) for each in listed.groups]
     if not groups:
         return {}
     answer = broker.ask(OFFSET_FETCH, 8, OffsetFetchRequest(groups=groups))

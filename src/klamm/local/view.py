@@ -1,15 +1,18 @@
 """The cluster as one of its brokers sees it: who is there, who decides, where every partition stands."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from klamm.errors import ErrorCode
 from klamm.local.asking import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA, Address, Conversation, NoAnswer
 from klamm.wire.messages.describe_cluster import DescribeClusterRequest
+from klamm.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from klamm.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 METADATA_TOPIC = "__cluster_metadata"
+DESCRIBE_CONFIGS, TOPIC_RESOURCE = 32, 2
+MIN_IN_SYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class PartitionSeen:
     in_sync: tuple[int, ...]
     is_internal: bool = False
     """Of a topic that the brokers keep for themselves."""
+    min_in_sync: int = 1
+    """The topic's min.insync.replicas. It is asked for where somebody is out of sync; elsewhere it does not matter."""
 
     @property
     def is_offline(self) -> bool:
@@ -39,6 +44,11 @@ class PartitionSeen:
     @property
     def is_under_replicated(self) -> bool:
         return len(self.in_sync) < len(self.replicas)
+
+    @property
+    def is_below_min_in_sync(self) -> bool:
+        """It is led, and refuses what is written with acks=all. More than all replicas cannot be asked for."""
+        return not self.is_offline and len(self.in_sync) < min(self.min_in_sync, len(self.replicas))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> Cluste
         BrokerSeen(each.broker_id, each.rack, each.host, each.port, each.is_fenced)
         for each in sorted(described.brokers, key=lambda each: each.broker_id)
     )
-    partitions = tuple(_partitions_seen(broker, topics))
+    partitions = tuple(_with_minimum(broker, _partitions_seen(broker, topics)))
     controller, epoch = _controller_seen(broker)
     return ClusterSeen(described.cluster_id, controller, brokers, partitions, epoch)
 
@@ -105,6 +115,17 @@ def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list
                 )
             )
     return found
+
+
+def _with_minimum(broker: Conversation, partitions: list[PartitionSeen]) -> list[PartitionSeen]:
+    """One question more where somebody is out of sync, none in a cluster that is well."""
+    topics = sorted({each.topic for each in partitions if each.is_under_replicated})
+    if not topics:
+        return partitions
+    resources = [DescribeConfigsResource(TOPIC_RESOURCE, topic, [MIN_IN_SYNC]) for topic in topics]
+    answer = broker.ask(DESCRIBE_CONFIGS, 4, DescribeConfigsRequest(resources))
+    minimum = {result.resource_name: int(each.value) for result in answer.results for each in result.configs}
+    return [replace(each, min_in_sync=minimum.get(each.topic, 1)) for each in partitions]
 
 
 def _controller_seen(broker: Conversation) -> tuple[int, int] | tuple[None, None]:

@@ -51,8 +51,8 @@ class Page(NamedTuple):
     content_type: str = PLAIN
 
 
-Answer: TypeAlias = Callable[[str], Page | None]
-"""The page of a path; None where there is none."""
+Answer: TypeAlias = Callable[[str, str], Page | None]
+"""The page of a path and a query; None where there is none."""
 
 
 class Stage(Enum):
@@ -190,7 +190,7 @@ class HttpServer:
             self._begin(visitor, Page(405, iter(("only GET and HEAD are answered here\n",))), is_old=head.is_old)
             return
         with _ours():
-            page = self._answer(head.path) or Page(404, iter(("there is no such page\n",)))
+            page = self._answer(head.path, head.query) or Page(404, iter(("there is no such page\n",)))
         if head.method == "HEAD":
             page = page._replace(pieces=iter(()))
         self._begin(visitor, page, is_old=head.is_old, has_body=head.method == "GET")

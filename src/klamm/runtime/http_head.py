@@ -16,7 +16,8 @@ VISIBLE = frozenset(range(0x21, 0x7F))
 class Head(NamedTuple):
     method: str
     path: str
-    """Without what follows a question mark."""
+    query: str
+    """What follows the path's question mark."""
     is_old: bool
     """HTTP/1.0."""
 
@@ -43,8 +44,8 @@ def read_head(heard: bytes) -> Head | None:
     names = [_header_name(line) for line in headers]
     if version == b"HTTP/1.1" and names.count(b"host") != 1:
         raise BadHead(400, "a request needs one Host")
-    path = target.partition(b"?")[0].decode("ascii")
-    return Head(method.decode("ascii"), path, version == b"HTTP/1.0")
+    path, _, query = target.decode("ascii").partition("?")
+    return Head(method.decode("ascii"), path, query, version == b"HTTP/1.0")
 
 
 def _request_line(line: bytes) -> tuple[bytes, bytes, bytes]:

@@ -33,11 +33,11 @@ class Monitoring:
     def close(self) -> None:
         self._http.close()
 
-    def _page(self, path: str) -> Page | None:
+    def _page(self, path: str, query: str) -> Page | None:
         if path == "/metrics":
             from klamm.runtime.metrics.page import metrics_page
 
-            return Page(200, metrics_page(self._driver, self._facts), CONTENT_TYPE)
+            return Page(200, metrics_page(self._driver, self._facts, query), CONTENT_TYPE)
         if path == "/healthz":
             return Page(200, iter(("ok\n",)))
         if path == "/readyz":

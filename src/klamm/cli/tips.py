@@ -1,0 +1,60 @@
+"""What to type next, as the live view says it: how to use the cluster, how to mend it, and how to break it.
+
+Who sees something broken is told how to mend all of it. Only a cluster that is well is broken, and never so that the
+quorum loses its majority: then nothing would move any more, and that is another lesson. A broker alone is all there is.
+"""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.local.look import Look
+from klamm.local.processes import State
+from klamm.local.topology import has_majority
+
+
+class Tip(NamedTuple):
+    what_for: str
+    command: str
+    is_needed: bool = True
+    """Also on a small screen."""
+
+
+def tips(look: Look, directory: Path) -> Iterator[Tip]:
+    at = directory_option(directory)
+    replicas = min(3, sum(node.is_broker for node in look.nodes))
+    yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
+    dead, paused = _nodes(look, "dead"), _nodes(look, "paused")
+    if dead:
+        yield Tip("mend it", f"klamm node start {dead}{at}")
+    if paused:
+        yield Tip("mend it", f"klamm node resume {paused}{at}")
+    victim = None if dead or paused else _victim(look)
+    if victim is not None:
+        yield Tip("break it", f"klamm node kill {victim}{at}")
+        pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
+        yield Tip("or so", pause, is_needed=False)
+
+
+def directory_option(directory: Path) -> str:
+    """` --dir DIR`, where commands need to be told."""
+    if directory == Path(DEFAULT_DIRECTORY).absolute():
+        return ""
+    return f" --dir {shlex.quote(str(directory))}"
+
+
+def _nodes(look: Look, state: State) -> str:
+    return " ".join(str(node.node_id) for node in look.nodes if look.state(node.node_id) == state)
+
+
+def _victim(look: Look) -> int | None:
+    """The second broker rather than the first: it is no less instructive, and mostly not the controller."""
+    brokers = [node.node_id for node in look.nodes if node.is_broker]
+    if len(brokers) == 1:
+        return brokers[0]
+    # One that has just been started may not have caught up with the quorum's log: it does not count yet.
+    well = {node.node_id for node in look.nodes if not node.is_broker or node.node_id in look.live}
+    candidates = (each for each in (*brokers[1:], brokers[0]) if each in well)
+    return next((each for each in candidates if has_majority(look.nodes, well - {each})), None)

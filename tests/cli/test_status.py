@@ -1,0 +1,61 @@
+"""`klamm status`, in words: from what a broker said of the cluster to what a person reads."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from klamm.cli.status import text
+from klamm.local.cluster import NodeState
+from klamm.local.record import ClusterRecord
+from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
+from tests.local.looks import NODES, healthy, without
+
+RECORD = ClusterRecord("an-id", "127.0.0.1", {}, NODES)
+BROKERS = tuple(BrokerSeen(node.node_id, node.rack, "127.0.0.1", node.port, False) for node in NODES if node.is_broker)
+
+
+def said(partitions: tuple[PartitionSeen, ...]) -> dict[str, str]:
+    """The lines below the table, by their first words."""
+    seen = ClusterSeen("an-id", 0, BROKERS, partitions)
+    shown = text(Path("here"), RECORD, [NodeState(node, "running") for node in NODES], seen)
+    _, _, below = shown.partition("\n\n")
+    return {line[:18].strip(): line[18:] for line in below.splitlines()}
+
+
+def internal(count: int, in_sync: tuple[int, ...]) -> tuple[PartitionSeen, ...]:
+    return tuple(PartitionSeen("__consumer_offsets", each, 1, (1, 2), in_sync, True) for each in range(count))
+
+
+def test_peoples_own_partitions_are_named_and_those_of_the_brokers_counted() -> None:
+    own = tuple(without(healthy(), 0).partitions.values())
+    lines = said(internal(50, (1,)) + own)
+    assert lines["partitions"] == "60, 50 of them internal"
+    assert lines["under-replicated"] == "54: invoice-0, invoice-4, invoice-5, invoice-6 and 50 internal ones"
+    assert said(internal(50, (1,)))["under-replicated"] == "50 internal partitions"
+    assert said(internal(1, (1,)))["under-replicated"] == "1 internal partition"
+    many = tuple(replace(own[0], partition=number) for number in range(30))
+    assert said(many)["under-replicated"].endswith(", invoice-19 and 10 more")
+    assert said(tuple(healthy().partitions.values()))["under-replicated"] == "0"
+
+
+def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
+    states = [NodeState(node, "dead") for node in NODES]
+    everybody = range(len(NODES))
+    shown = text(Path("/srv/demo"), RECORD, states, None, everybody).splitlines()
+    assert shown[-1] == "stopped; `klamm up --dir /srv/demo` starts it"
+    assert all(" stopped " in line for line in shown[2:9])
+    shown = text(Path("/srv/demo"), RECORD, states, None, everybody[1:]).splitlines()
+    assert " dead " in shown[2] and " stopped " in shown[3]
+    assert shown[-1] == "no node runs; `klamm up --dir /srv/demo` starts it"
+    paused = [NodeState(node, "paused") for node in NODES]
+    assert text(Path("here"), RECORD, paused, None).endswith("no broker answers")
+
+
+def test_where_acks_all_is_refused() -> None:
+    """Two of three have to be in sync. A partition without a leader refuses everything, and is said to be offline."""
+    one, two, none = (0,), (0, 1), ()
+    partitions = [PartitionSeen("invoice", each, 0, (0, 1, 2), (one, two)[each % 2], False, 2) for each in range(4)]
+    partitions.append(PartitionSeen("invoice", 4, -1, (0, 1, 2), none, False, 2))
+    partitions.append(PartitionSeen("alone", 0, 0, (0,), (0,), False, 2))
+    shown = text(Path("here"), RECORD, [], ClusterSeen("an-id", 0, BROKERS, tuple(partitions)))
+    assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is refused there" in shown
+    assert "below" not in "".join(said(tuple(healthy().partitions.values())))

@@ -31,7 +31,7 @@ class LogChecker:
         """Called when a replica begins elsewhere than before."""
 
     def after_step(self, machine: Machine) -> None:
-        for partition in machine.broker.partitions:
+        for partition in machine.broker.partitions.in_any_order():
             log = partition.log
             start, end, epoch = log.start_offset, log.end_offset, log.epochs.latest
             before = self._ends.get(partition)

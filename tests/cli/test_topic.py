@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from klamm.cli import main
-from tests.harness.node import Node
+from tests.harness.kafka_node import KafkaNode
+from tests.harness.klamm_node import KlammNode
+from tests.harness.node import Node, under_test
 
 Klamm = Callable[..., tuple[int, str, str]]
 
@@ -115,3 +118,23 @@ def test_nobody_there_is_said_at_once(verb: str, capsys: pytest.CaptureFixture[s
     words += ["--partitions", "3"] if verb == "alter" else []
     assert main(["topic", *words, "--bootstrap", "127.0.0.1:1"]) == 1
     assert "no broker answers" in capsys.readouterr().err
+
+
+def test_what_the_brokers_keep_for_themselves_is_deleted_only_by_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All groups would be gone, for a word that was mistyped."""
+    node = {"klamm": KlammNode, "kafka": KafkaNode}[under_test()](tmp_path / "broker")
+    try:
+        node.start()
+        where = ["--bootstrap", node.bootstrap]
+        for name in ("invoice", "__consumer_offsets"):
+            assert main(["topic", "create", name, "--partitions", "1", "--replication", "1", *where]) == 0
+        capsys.readouterr()
+        assert main(["topic", "delete", "invoice", "__consumer_offsets", *where]) == 1
+        said = capsys.readouterr()
+        assert "the offsets of all groups" in said.err and "--force" in said.err and said.out == ""
+        assert main(["topic", "delete", "invoice", "__consumer_offsets", "--force", *where]) == 0
+        assert "__consumer_offsets deleted" in capsys.readouterr().out
+    finally:
+        node.discard()

@@ -109,6 +109,11 @@ class Cluster:
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
 
+    def topics(self) -> dict[str, bool]:
+        """All of them, and whether the brokers keep it for themselves."""
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        return {each.name: bool(each.is_internal) for each in answer.topics}
+
     def leaders(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, int]:
         """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
 from klamm.cli.carried_out import carried_out
+from klamm.cli.group_asking import Refused
 from klamm.cli.options import MOST_32, MOST_REPLICAS, add_asking_verb, parser_of, whole_of
 from klamm.local.view import UnknownTopic
 
@@ -63,14 +64,14 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"topic {options.verb}", lambda: _run(options), topic_changes.Refused)
+    return carried_out(f"topic {options.verb}", lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
     except UnknownTopic as problem:
-        raise topic_changes.Refused(f"there is no topic {problem}; `klamm topic list` lists them") from problem
+        raise Refused(f"there is no topic {problem}; `klamm topic list` lists them") from problem
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -106,6 +107,7 @@ def make_parser() -> argparse.ArgumentParser:
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
     delete = add_asking_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
     delete.add_argument("name", nargs="+", metavar="TOPIC")
+    delete.add_argument("--force", action="store_true", help="also what the brokers keep for themselves")
     return parser
 
 

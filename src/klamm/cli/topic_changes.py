@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
 from klamm.local.asking import NoAnswer, takes_connections
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 CHANGE_SECONDS = 30.0
 BROKER_DEFAULT = -1
-
-
-class Refused(Exception):  # noqa: N818
-    """The cluster's own words why it did not do what was asked."""
+INTERNAL = {"__consumer_offsets": "the offsets of all groups", "__transaction_state": "the state of all transactions"}
+"""What is lost with a topic that the brokers keep for themselves."""
 
 
 def create(options: argparse.Namespace) -> int:
@@ -37,9 +36,21 @@ def create(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
+    if not options.force:
+        _refuse_internal(Cluster(addresses_of(bootstrap_of(options))), names)
     admin = admin_client(options)
     asked = admin.delete_topics(names, operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
     return _outcome(asked, "deleted", options)
+
+
+def _refuse_internal(cluster: Cluster, names: Sequence[str]) -> None:
+    topics = cluster.topics()
+    internal = next((name for name in names if topics.get(name)), None)
+    if internal is not None:
+        raise Refused(
+            f"{internal} is the brokers' own: {INTERNAL.get(internal, 'what they remember')} would be gone; nothing "
+            "was deleted. --force deletes it all the same"
+        )
 
 
 def alter(options: argparse.Namespace) -> int:

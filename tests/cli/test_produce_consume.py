@@ -34,7 +34,7 @@ def test_every_line_is_a_record(klamm_command: Klamm, topic: str, tmp_path: Path
     code, out, err = produce(klamm_command, topic, tmp_path, b"a\n\nb c\r\nlast")
     assert (code, out) == (0, b"")
     made, summary = err.splitlines()
-    assert made == f"there was no topic {topic}: the cluster has made it, 1 partition"
+    assert made == f"there was no topic {topic}: the cluster has made it, 1 partition, 3 replicas"
     assert summary.startswith(f"4 sent to {topic}, 4 acknowledged, 0 failed in ")
     assert klamm_command("consume", topic) == (0, b"a\n\nb c\r\nlast\n", "")
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.view import PartitionSeen
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -114,8 +115,12 @@ class Cluster:
         answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=None, allow_auto_topic_creation=False))
         return {each.name: bool(each.is_internal) for each in answer.topics}
 
-    def leaders(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, int]:
-        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions.
+    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions."""
+        return {place: seen.leader for place, seen in self.partitions(topics).items()}
+
+    def partitions(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, PartitionSeen]:
+        """All of these topics.
 
         With `create` the cluster may make it, if that is how it is set up, and it has partitions a moment later.
         """
@@ -124,7 +129,9 @@ class Cluster:
             return {}
         answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
         return {
-            TopicPartition(topic.name, each.partition_index): each.leader_id
+            TopicPartition(topic.name, each.partition_index): PartitionSeen(
+                topic.name, each.partition_index, each.leader_id, tuple(each.replica_nodes), tuple(each.isr_nodes)
+            )
             for topic in answer.topics
             for each in topic.partitions
         }

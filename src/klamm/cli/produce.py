@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -24,6 +24,7 @@ from klamm.cli.options import (
     rate_of,
     seconds_of,
 )
+from klamm.cli.produce_obstacles import Silence, obstacle_to
 from klamm.cli.produce_records import (
     FEW_BYTES,
     BadLine,
@@ -108,12 +109,17 @@ def _run(options: argparse.Namespace) -> int:
         records, are_few = _records(options, shape, files)
         bootstrap = bootstrap_of(options)
         library()
-        leaders, is_new = partitions_made(Cluster(addresses_of(bootstrap)), options.topic)
+        cluster = Cluster(addresses_of(bootstrap))
+        there, is_new = partitions_made(cluster, options.topic)
         if is_new:
-            say(f"there was no topic {options.topic}: the cluster has made it, {counted(len(leaders), 'partition')}")
-        if shape.partition not in (None, ANY_PARTITION):
-            chosen(options.topic, leaders, [shape.partition] if shape.partition is not None else None)
-        return _sent(Sender(bootstrap, options.topic, _settings(options, are_few)), records, options)
+            replicas = counted(max(len(each.replicas) for each in there.values()), "replica")
+            made = f"{counted(len(there), 'partition')}, {replicas}"
+            say(f"there was no topic {options.topic}: the cluster has made it, {made}")
+        wanted = None if shape.partition in (None, ANY_PARTITION) else [shape.partition]
+        if wanted is not None:
+            chosen(options.topic, there, wanted)
+        sender = Sender(bootstrap, options.topic, _settings(options, are_few))
+        return _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
 
 
 def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
@@ -127,10 +133,21 @@ def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
     }
 
 
-def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace) -> int:
+def _obstacle(cluster: Cluster, options: argparse.Namespace, partitions: "list[int] | None") -> str | None:
+    return obstacle_to(cluster, options.topic, partitions, needs_all=ACKS[options.acks] == ACKS["all"])
+
+
+def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace, ask: Callable[[], str | None]) -> int:
     progress = Progress()
 
+    def say_obstacle(obstacle: str) -> None:
+        progress.clear()
+        say(f"klamm produce: nothing is acknowledged: {obstacle}; trying for {options.timeout:g} s")
+
+    silence = Silence(ask, say_obstacle)
+
     def show() -> None:
+        silence.maybe_ask(sender.acknowledged, sender.waiting)
         progress.show(
             lambda: (
                 f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged, "
@@ -153,13 +170,14 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
         # Whatever has ended it: what was sent until then is on its way, and is accounted for.
         sender.flush(show)
         progress.clear()
-        _say_outcome(sender, progress.seconds, options)
+        _say_outcome(sender, silence, progress.seconds, options)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)
 
 
-def _say_outcome(sender: Sender, seconds: float, options: argparse.Namespace) -> None:
+def _say_outcome(sender: Sender, silence: Silence, seconds: float, options: argparse.Namespace) -> None:
     for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
-        say(f"klamm produce: {counted(count, 'record')} failed: {problem}")
+        obstacle = silence.cause() if problem == sender.timed_out else None
+        say(f"klamm produce: {counted(count, 'record')} failed: {problem}{f' ({obstacle})' if obstacle else ''}")
     if options.json:
         document = {
             "topic": options.topic,

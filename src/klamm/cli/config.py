@@ -3,12 +3,12 @@
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, add_asking_verb, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table
 
 DESCRIPTION = """\
@@ -123,9 +123,8 @@ def _known(owner: Owner, settings: Sequence[Setting], keys: Sequence[str]) -> se
     names = [each.name for each in settings]
     for key in keys:
         if key not in names:
-            near = get_close_matches(key, names, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise Refused(f"{key} is {'not set for' if owner.is_all_brokers else 'no setting of'} {owner}.{hint}")
+            what = "not set for" if owner.is_all_brokers else "no setting of"
+            raise Refused(f"{key} is {what} {owner}.{did_you_mean(key, names)}")
     return set(keys)
 
 

@@ -60,6 +60,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("topic", metavar="TOPIC")
     what = parser.add_argument_group("what is read")
     what.add_argument("--from", dest="begin", metavar="WHERE", help="where to begin (beginning)")
+    what.add_argument(
+        "--from-beginning",
+        action="store_const",
+        const="beginning",
+        dest="begin",
+        help="the same as --from beginning, which it does anyway",
+    )
     what.add_argument("--until", metavar="WHERE", help="where to end; else at the end that is there now")
     what.add_argument("--follow", action="store_true", help="wait for more")
     what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")

@@ -84,6 +84,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     create.add_argument(
         "--replication",
+        "--replication-factor",
+        "--replicas",
         type=whole_of(0, MOST_REPLICAS),
         metavar="N",
         help="replicas of each; else the brokers' default.replication.factor",

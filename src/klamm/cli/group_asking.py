@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
-from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer, first_answer
 from klamm.local.view import PartitionSeen
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -196,18 +197,12 @@ class Cluster:
 
     def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
         """The first that answers is asked first the next time."""
-        problems = []
-        for address in list(self._known):
-            try:
-                with Conversation(address, ANSWER_SECONDS) as broker:
-                    answer = broker.ask(api_key, version, request)
-            except NoAnswer as problem:
-                problems.append(str(problem))
-                continue
-            self._known.remove(address)
-            self._known.insert(0, address)
-            return answer
-        raise NoAnswer("; ".join(problems) or "there is no broker to ask")
+        address, answer = first_answer(
+            self._known, ANSWER_SECONDS, lambda broker: broker.ask(api_key, version, request), say_silent
+        )
+        self._known.remove(address)
+        self._known.insert(0, address)
+        return answer
 
 
 def name_of(code: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
-from klamm.local.asking import NoAnswer, takes_connections
+from klamm.local.asking import first_answer
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -133,8 +133,7 @@ def wait_done(asked: Mapping[Any, Any]) -> Any:
 def admin_client(options: argparse.Namespace) -> "AdminClient":
     """A client, once we know that somebody is there: librdkafka would try for as long as the request may take."""
     bootstrap = bootstrap_of(options)
-    if not any(takes_connections(address, CONNECT_SECONDS) for address in addresses_of(bootstrap)):
-        raise NoAnswer(f"{bootstrap} takes no connections")
+    first_answer(addresses_of(bootstrap), CONNECT_SECONDS, lambda _: None)
     from confluent_kafka.admin import AdminClient
 
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from klamm.cli.options import addresses_of, bootstrap_of
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
-from klamm.cli.saying import counted, print_json, table
+from klamm.cli.saying import counted, print_json, say_silent, table
 from klamm.cli.topic_changes import CHANGE_SECONDS, admin_client, wait_done
 from klamm.local.view import ClusterSeen, PartitionSeen, cluster_seen
 
@@ -130,7 +130,7 @@ def _placement_document(name: str, seen: ClusterSeen) -> dict[str, object]:
 
 
 def _seen(options: argparse.Namespace, topics: Sequence[str] | None) -> ClusterSeen:
-    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics)
+    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics, say_silent)
 
 
 def _by_topic(seen: ClusterSeen) -> dict[str, list[PartitionSeen]]:

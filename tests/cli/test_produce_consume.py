@@ -299,6 +299,12 @@ def test_what_is_refused_is_said_in_words(klamm_command: Klamm, words: tuple[str
     assert len(err.splitlines()) == 1
 
 
+def test_a_topic_that_is_nearly_there(klamm_command: Klamm, counted: str) -> None:
+    code, out, err = klamm_command("consume", f"{counted}s")
+    assert (code, out) == (1, b"")
+    assert err == f"klamm consume: there is no topic {counted}s. Did you mean {counted}?\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

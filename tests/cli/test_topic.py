@@ -84,7 +84,16 @@ def test_several_are_deleted_and_the_one_that_is_not_there_is_named(topic_comman
     topic_command("create", topic)
     code, out, err = topic_command("delete", topic, "not-there")
     assert (code, out) == (1, f"topic {topic} deleted\n")
-    assert err.startswith("klamm topic delete: not-there: ")
+    assert err == "klamm topic delete: there is no topic not-there; `klamm topic list` lists them\n"
+
+
+def test_a_topic_that_is_nearly_there(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic)
+    nearly = topic[:-3] + topic[-2:]
+    for words in (("describe",), ("placement",), ("delete",), ("alter", "--partitions", "9")):
+        code, out, err = topic_command(words[0], nearly, *words[1:])
+        assert (code, out) == (1, "")
+        assert err == f"klamm topic {words[0]}: there is no topic {nearly}. Did you mean {topic}?\n"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +106,8 @@ def test_several_are_deleted_and_the_one_that_is_not_there_is_named(topic_comman
         (("create", "x", "--config", "retention.ms"), 2, "KEY=VALUE"),
         (("alter", "x"), 2, "nothing to alter"),
         (("alter", "x", "--config", "a=1", "--unset", "a"), 2, "at once"),
-        (("alter", "not-there", "--partitions", "3"), 1, "not-there: "),
-        (("alter", "not-there", "--config", "retention.ms=1"), 1, "not-there: "),
+        (("alter", "not-there", "--partitions", "3"), 1, "there is no topic not-there"),
+        (("alter", "not-there", "--config", "retention.ms=1"), 1, "there is no topic not-there"),
     ],
 )
 def test_what_is_refused_is_said_in_words(topic_command: Klamm, words: tuple[str, ...], code: int, said: str) -> None:

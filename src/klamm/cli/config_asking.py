@@ -6,6 +6,7 @@ from typing import Any
 
 from klamm.cli.group_asking import ANSWER_SECONDS, Cluster, Refused, name_of
 from klamm.cli.reset_targets import MS_IN
+from klamm.cli.topic_asking import no_topic
 from klamm.errors import ErrorCode
 from klamm.local.asking import Conversation
 from klamm.wire.messages.describe_configs import (
@@ -68,7 +69,7 @@ def settings_of(cluster: Cluster, owner: Owner, keys: Sequence[str] = ()) -> lis
     resource = DescribeConfigsResource(owner.kind, owner.name, list(keys) or None)
     request = DescribeConfigsRequest([resource], include_synonyms=True, include_documentation=True)
     (result,) = _asked(cluster, owner, DESCRIBE_CONFIGS, 4, request).results
-    _refuse(owner, result.error_code, result.error_message)
+    _refuse(cluster, owner, result.error_code, result.error_message)
     return sorted((_setting(each) for each in result.configs), key=lambda each: each.name)
 
 
@@ -78,7 +79,7 @@ def change(cluster: Cluster, owner: Owner, values: Mapping[str, str], unset: Seq
     changes += [AlterableConfig(key, DELETE, None) for key in unset]
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(owner.kind, owner.name, changes)])
     (result,) = _asked(cluster, owner, INCREMENTAL_ALTER_CONFIGS, 1, request).responses
-    _refuse(owner, result.error_code, result.error_message)
+    _refuse(cluster, owner, result.error_code, result.error_message)
 
 
 def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: object) -> Any:
@@ -91,9 +92,9 @@ def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: 
         return broker.ask(api_key, version, request)
 
 
-def _refuse(owner: Owner, code: int, message: str | None) -> None:
+def _refuse(cluster: Cluster, owner: Owner, code: int, message: str | None) -> None:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise Refused(f"there is no {owner}; `klamm topic list` lists them")
+        raise no_topic(cluster, owner.name)
     if code:
         raise Refused(f"{owner}: {message or name_of(code)}")
 

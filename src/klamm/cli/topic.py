@@ -5,8 +5,17 @@ from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
 from klamm.cli.carried_out import carried_out
-from klamm.cli.group_asking import Refused
-from klamm.cli.options import MOST_32, MOST_REPLICAS, add_asking_verb, parser_of, whole_of
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.options import (
+    MOST_32,
+    MOST_REPLICAS,
+    add_asking_verb,
+    addresses_of,
+    bootstrap_of,
+    parser_of,
+    whole_of,
+)
+from klamm.cli.topic_asking import no_topic
 from klamm.local.view import UnknownTopic
 
 DESCRIPTION = """\
@@ -71,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
     except UnknownTopic as problem:
-        raise Refused(f"there is no topic {problem}; `klamm topic list` lists them") from problem
+        raise no_topic(Cluster(addresses_of(bootstrap_of(options))), str(problem)) from problem
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -9,11 +9,13 @@ from collections.abc import Collection
 
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused
+from klamm.cli.parsing import did_you_mean
 from klamm.local.view import PartitionSeen
 
 HEARD_SECONDS = 1.0
 """A topic that was just made: so long it may take until every broker has heard of it."""
 MADE_SECONDS = 10.0
+LISTED = "`klamm topic list` lists them"
 PAUSE_SECONDS = 0.05
 
 
@@ -21,7 +23,7 @@ def partitions_of(cluster: Cluster, topic: str) -> dict[int, PartitionSeen]:
     deadline = time.monotonic() + HEARD_SECONDS
     while not (found := _partitions(cluster, topic)):
         if time.monotonic() > deadline:
-            raise Refused(f"there is no topic {topic}; `klamm topic list` lists them")
+            raise no_topic(cluster, topic)
         time.sleep(PAUSE_SECONDS)
     return found
 
@@ -43,6 +45,12 @@ def partitions_made(cluster: Cluster, topic: str) -> tuple[dict[int, PartitionSe
             return found, True
         time.sleep(PAUSE_SECONDS)
     raise Refused(f"there is no topic {topic}, and the cluster does not make it; `klamm topic create {topic}` does")
+
+
+def no_topic(cluster: Cluster, topic: str) -> Refused:
+    """To be raised: of a topic that is not there, and one that may be meant."""
+    hint = did_you_mean(topic, cluster.topics())
+    return Refused(f"there is no topic {topic}.{hint}" if hint else f"there is no topic {topic}; {LISTED}")
 
 
 def chosen(topic: str, there: Collection[int], wanted: "list[int] | None") -> list[int]:

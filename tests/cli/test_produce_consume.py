@@ -19,6 +19,7 @@ from klamm.cli.carried_out import carried_out
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, produce
 from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
 
 
 def records(klamm_command: Klamm, topic: str, *words: str) -> list[dict[str, Any]]:
@@ -56,6 +57,8 @@ def test_what_the_options_say_of_every_record(klamm_command: Klamm, servers: str
     create_topic(servers, topic, 3)
     words = ("--key", "k", "--header", "a=1", "--header", "a=", "--partition", "2", "--acks", "1")
     assert klamm_command("produce", topic, "--value", "x", "--value", "y", *words, "--compression", "zstd")[0] == 0
+    # The leader alone has acknowledged them: they can be read when the others have them, too.
+    wait_until(lambda: len(records(klamm_command, topic)) == 2, "both can be read")
     first, second = records(klamm_command, topic)
     assert (first["value"], second["value"]) == ("x", "y")
     assert first["headers"] == [["a", "1"], ["a", ""]]

@@ -272,6 +272,7 @@ def test_nothing_there_is_said(klamm_command: Klamm, servers: str, topic: str) -
     create_topic(servers, topic, 2)
     code, out, err = klamm_command("consume", topic)
     assert (code, out) == (0, b"") and "nothing there in 2 partitions" in err
+    assert klamm_command("consume", topic, "--count", "0") == (0, b"", ""), "nobody has looked"
 
 
 # What makes no sense.

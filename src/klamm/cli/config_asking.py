@@ -26,8 +26,15 @@ TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 CHANGE_SECONDS = 30.0
 
-DEFAULT = 5
-SOURCES = {1: "topic", 2: "broker", 3: "all brokers", 4: "server.properties", DEFAULT: "default", 6: "logger"}
+OF_THE_TOPIC, DEFAULT = 1, 5
+SOURCES = {
+    OF_THE_TOPIC: "topic",
+    2: "broker",
+    3: "all brokers",
+    4: "server.properties",
+    DEFAULT: "default",
+    6: "logger",
+}
 """Who said so, by Kafka's numbers: the topic, that broker, all brokers while they run; its file or command line."""
 
 

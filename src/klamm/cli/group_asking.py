@@ -8,7 +8,7 @@ whoever is in charge by then. Groups are asked about together, one request a bro
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
@@ -70,6 +70,13 @@ class Answered(Generic[T]):
     coordinator: Coordinator
     code: int
     value: T
+
+
+class OffsetSaid(NamedTuple):
+    """What a leader said of one partition: its error code, or an offset."""
+
+    code: int
+    offset: int
 
 
 AskOfGroups = Callable[[Conversation, Sequence[str]], Mapping[str, tuple[int, T]]]
@@ -153,9 +160,9 @@ class Cluster:
             addresses = self.brokers()
             for leader in sorted({leaders[each] for each in waiting} & addresses.keys()):
                 its_own = sorted(each for each in waiting if leaders[each] == leader)
-                said = _offsets_said(addresses[leader], its_own, time_ms, isolation)
-                found |= {each: offset for each, (code, offset) in said.items() if not code}
-                waiting -= {each for each, (code, _) in said.items() if code not in LEADER_MOVING}
+                said = _offsets_said_at(addresses[leader], its_own, time_ms, isolation)
+                found |= {place: each.offset for place, each in said.items() if not each.code}
+                waiting -= {place for place, each in said.items() if each.code not in LEADER_MOVING}
             if not waiting or time.monotonic() > deadline:
                 break
             time.sleep(PAUSE_SECONDS)
@@ -220,24 +227,30 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _offsets_said(
-    leader: Address, partitions: Sequence[TopicPartition], time_ms: int, isolation: int
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Error code and offset of each. A leader that does not answer is as good as none."""
+def offsets_said(
+    leader: Conversation, partitions: Sequence[TopicPartition], time_ms: int, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, OffsetSaid]:
     topics = [
         ListOffsetsTopic(name, [ListOffsetsPartition(index, timestamp=time_ms) for index in indexes])
         for name, indexes in by_topic(partitions).items()
     ]
-    try:
-        with Conversation(leader, ANSWER_SECONDS) as broker:
-            answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(-1, isolation, topics))
-    except NoAnswer:
-        return {}
+    answer = leader.ask(LIST_OFFSETS, 7, ListOffsetsRequest(-1, isolation, topics))
     return {
-        TopicPartition(topic.name, each.partition_index): (each.error_code, each.offset)
+        TopicPartition(topic.name, each.partition_index): OffsetSaid(each.error_code, each.offset)
         for topic in answer.topics
         for each in topic.partitions
     }
+
+
+def _offsets_said_at(
+    address: Address, partitions: Sequence[TopicPartition], time_ms: int, isolation: int
+) -> dict[TopicPartition, OffsetSaid]:
+    """A leader that does not answer is as good as none."""
+    try:
+        with Conversation(address, ANSWER_SECONDS) as leader:
+            return offsets_said(leader, partitions, time_ms, isolation)
+    except NoAnswer:
+        return {}
 
 
 def _no_coordinator(group: str, problem: str, seconds: float) -> str:

@@ -43,6 +43,9 @@ examples:
 """
 
 LIST = """\
+Records are the end of each log less its beginning: what was compacted away, and marks of transactions, count as well.
+A `-` is what its leader does not tell.
+
 examples:
   klamm topic list
   klamm topic list --json | jq -r '.[].topic'
@@ -102,7 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_config(create)
     add_asking_verb(verbs, "list", "all topics", topic_views.list_all, LIST)
     describe = add_asking_verb(
-        verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe, DESCRIBE
+        verbs, "describe", "settings, leaders, replicas, who is in sync, offsets", topic_views.describe, DESCRIBE
     )
     describe.add_argument("name", nargs="+", metavar="TOPIC")
     placement = add_asking_verb(

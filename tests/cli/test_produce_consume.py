@@ -171,7 +171,7 @@ def test_input_that_cannot_be_read_any_more_ends_in_an_account(servers: str, top
     err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
     os.close(ours)
     assert sending.returncode == 1, err
-    summary, problem = err.splitlines()
+    _, summary, problem = err.splitlines()
     assert summary.startswith(f"1 sent to {topic}, 1 acknowledged, 0 failed")
     assert problem == "klamm produce: Input/output error"
 

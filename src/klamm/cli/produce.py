@@ -29,6 +29,7 @@ from klamm.cli.produce_records import (
     FEW_BYTES,
     BadLine,
     Shape,
+    Tally,
     lines_and_whether_few,
     record_of_whole,
     records_of_json,
@@ -104,9 +105,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    shape = _shape(options)
+    shape, tally = _shape(options), Tally()
     with ExitStack() as files:
-        records, are_few = _records(options, shape, files)
+        records, are_few = _records(options, shape, files, tally)
         bootstrap = bootstrap_of(options)
         library()
         cluster = Cluster(addresses_of(bootstrap))
@@ -119,7 +120,17 @@ def _run(options: argparse.Namespace) -> int:
         if wanted is not None:
             chosen(options.topic, there, wanted)
         sender = Sender(bootstrap, options.topic, _settings(options, are_few))
-        return _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
+        if _reads_a_terminal(options):
+            say("all of it is one record; Ctrl-D ends" if options.whole else "one record a line; Ctrl-D ends")
+        code = _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
+        if tally.without_separator:
+            say(f"{counted(tally.without_separator, 'line')} had no separator: sent without a key")
+        return code
+
+
+def _reads_a_terminal(options: argparse.Namespace) -> bool:
+    reads = not options.value and not options.tombstone and STANDARD_INPUT in (options.file or [STANDARD_INPUT])
+    return reads and sys.stdin.isatty()
 
 
 def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
@@ -219,7 +230,9 @@ def _shape(options: argparse.Namespace) -> Shape:
     )
 
 
-def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tuple[Iterator[Record], bool]:
+def _records(
+    options: argparse.Namespace, shape: Shape, files: ExitStack, tally: Tally
+) -> tuple[Iterator[Record], bool]:
     """And whether they are few."""
     if sum([bool(options.value), options.tombstone, bool(options.file)]) > 1:
         raise Misused("--value, --tombstone and --file are three ways to say what is sent: say one of them")
@@ -232,12 +245,12 @@ def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tup
         are_few = len(values) <= 1 and sum(map(len, values)) < FEW_BYTES
     else:
         opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
-        records, are_few = _records_of_files(options, shape, opened)
+        records, are_few = _records_of_files(options, shape, opened, tally)
     return islice(records, options.count), are_few
 
 
 def _records_of_files(
-    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO]
+    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO], tally: Tally
 ) -> tuple[Iterator[Record], bool]:
     begun = [lines_and_whether_few(file) for file in opened]
     are_few = len(begun) == 1 and begun[0][1]
@@ -248,7 +261,7 @@ def _records_of_files(
         names = options.file or ["standard input"]
         parts = [records_of_json(shape, lines, name) for (lines, _), name in zip(begun, names, strict=True)]
     else:
-        parts = [records_of_lines(shape, lines) for lines, _ in begun]
+        parts = [records_of_lines(shape, lines, tally) for lines, _ in begun]
     return chain.from_iterable(parts), are_few
 
 

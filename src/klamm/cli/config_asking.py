@@ -25,6 +25,8 @@ DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 32, 44
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 CHANGE_SECONDS = 30.0
+NOT_WHILE_IT_RUNS = "Cannot update these configs dynamically"
+"""Kafka's refusal of what a broker reads only when it starts."""
 
 OF_THE_TOPIC, DEFAULT = 1, 5
 SOURCES = {
@@ -102,6 +104,8 @@ def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: 
 def _refuse(cluster: Cluster, owner: Owner, code: int, message: str | None) -> None:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         raise no_topic(cluster, owner.name)
+    if message and NOT_WHILE_IT_RUNS in message:
+        raise Refused(f"{owner}: {message}; it needs a restart with another setting, in its file or with --set")
     if code:
         raise Refused(f"{owner}: {message or name_of(code)}")
 

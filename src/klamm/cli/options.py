@@ -85,12 +85,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def pairs_of(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """The KEY=VALUE pairs of an option that may be repeated; the last one of a key counts."""
+    """The KEY=VALUE pairs of an option that may be repeated, or of words without one; the last one of a key counts."""
     pairs = {}
+    before = f"{option} " if option else ""
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise Misused(f"{option} {text}: expected KEY=VALUE, as in {option} retention.ms=60000")
+            raise Misused(f"{before}{text}: expected KEY=VALUE, as in {before}retention.ms=60000")
         pairs[key.strip()] = value.strip()
     return pairs
 

@@ -1,6 +1,7 @@
 """What is in the way of records that nobody acknowledges is said while it lasts, and again when they are given up."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_too_few_replicas_in_sync_are_named_while_it_is_tried_and_in_the_end(
         assert main(["produce", "invoice", "--value", "x", "--partition", "1", "--timeout", "2", *where]) == 1
         first, second, account = capfd.readouterr().err.splitlines()
         why = "invoice-1 has 2 of 3 required replicas in sync"
-        assert first == f"klamm produce: nothing is acknowledged: {why}; trying for 2 s"
+        assert first == f"klamm produce: no acknowledgement yet: {why}; trying for 2 s"
         assert second.startswith("klamm produce: 1 record failed: ") and second.endswith(f"({why})")
         assert account.startswith("1 sent to invoice, 0 acknowledged, 1 failed")
         assert main(["produce", "invoice", "--value", "x", "--acks", "1", *where]) == 0
@@ -78,9 +79,18 @@ def test_nobody_answers() -> None:
     assert told is not None and told.startswith("no broker answers: 127.0.0.1:1: ")
 
 
+def test_whoever_thinks_before_typing_is_not_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.0, 60.0, 60.1, 64.0, 64.0, 64.0])
+    monkeypatch.setattr(produce_obstacles, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    silence = Silence(lambda: "a wall", lambda _: None)
+    assert not silence.maybe_ask(acknowledged=0, waiting=1), "it has just been sent"
+    assert silence.maybe_ask(acknowledged=0, waiting=1)
+
+
 def test_it_is_asked_only_in_silence_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     silence = Silence(lambda: "a wall", said.append)
+    assert not silence.maybe_ask(acknowledged=0, waiting=0)
     monkeypatch.setattr(produce_obstacles, "SILENT_SECONDS", 3_600.0)
     assert not silence.maybe_ask(acknowledged=0, waiting=1)
     monkeypatch.setattr(produce_obstacles, "SILENT_SECONDS", 0.0)

@@ -153,7 +153,7 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
 
     def say_obstacle(obstacle: str) -> None:
         progress.clear()
-        say(f"klamm produce: nothing is acknowledged: {obstacle}; trying for {options.timeout:g} s")
+        say(f"klamm produce: no acknowledgement yet: {obstacle}; trying for {options.timeout:g} s")
 
     silence = Silence(ask, say_obstacle)
 

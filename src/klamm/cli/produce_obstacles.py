@@ -27,13 +27,15 @@ class Silence:
         self._ask = ask
         self._on_found = on_found
         self._acknowledged = 0
+        self._was_waiting = False
         self._since = time.monotonic()
         self.obstacle: str | None = None
 
     def maybe_ask(self, acknowledged: int, waiting: int) -> bool:
         """Whether it was asked. Once something was found, it is not asked again."""
-        if acknowledged != self._acknowledged or not waiting:
-            self._acknowledged, self._since = acknowledged, time.monotonic()
+        if acknowledged != self._acknowledged or not waiting or not self._was_waiting:
+            # Also when it is the first that waits: whoever types may have been thinking for a while.
+            self._acknowledged, self._was_waiting, self._since = acknowledged, waiting > 0, time.monotonic()
         if self.obstacle is not None or time.monotonic() < self._since + SILENT_SECONDS:
             return False
         self.obstacle = self._ask()

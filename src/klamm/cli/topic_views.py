@@ -27,8 +27,8 @@ def list_all(options: argparse.Namespace) -> int:
     if options.json:
         print_json(listed)
         return 0
-    headings = ("topic", "partitions", "replicas", "offline", "under-replicated", "records")
-    print(table(headings, [tuple(each.values()) for each in listed]) if listed else "no topics")
+    columns = ("topic", "partitions", "replicas", "offline", "under-replicated", "records")
+    print(table(columns, [tuple(each.values()) for each in listed]) if listed else "no topics")
     return 0
 
 

@@ -123,7 +123,7 @@ def first_answer(
                 with Conversation(address, patience_seconds) as broker:
                     return address, question(broker)
             except NoAnswer as problem:
-                if _is_silence(problem) and address not in problems and on_silence is not None:
+                if on_silence is not None and patience_seconds < timeout_seconds and _is_silence(problem):
                     on_silence(address)
                 problems[address] = problem
         left = [address for address in left if _is_silence(problems[address])]

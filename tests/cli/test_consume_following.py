@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition
 from klamm.cli import consume_membership
 from klamm.cli.consume_reading import Reading
 from tests.cli.conftest import Klamm
-from tests.cli.sending import LONG_SECONDS, begun, line_of, produce
+from tests.cli.sending import LONG_SECONDS, begun, line_of, produce, soon_line_of
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 
@@ -105,7 +105,7 @@ def test_on_a_terminal_it_is_said_at_once_that_a_group_goes_on(
     ours, theirs = pty.openpty()
     following = begun(*words, "--follow", stdout=theirs, stderr=subprocess.PIPE)
     try:
-        assert line_of(following.stderr).startswith(f"group {topic}-group goes on where it was: ".encode())
+        assert soon_line_of(following.stderr).startswith(f"group {topic}-group goes on where it was: ".encode())
     finally:
         following.kill()
         following.communicate()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Klamm
-from tests.cli.sending import LONG_SECONDS, begun, line_of, produce
+from tests.cli.sending import LONG_SECONDS, begun, produce, soon_line_of
 from tests.harness.topics import create_topic
 
 
@@ -33,7 +33,7 @@ def test_on_a_terminal_it_is_said_how_it_ends(klamm_command: Klamm, servers: str
     ours, theirs = pty.openpty()
     typing = begun("produce", topic, "--bootstrap", servers, stdin=theirs, stderr=subprocess.PIPE)
     try:
-        assert line_of(typing.stderr) == b"one record a line; Ctrl-D ends\n"
+        assert soon_line_of(typing.stderr) == b"one record a line; Ctrl-D ends\n"
         os.write(ours, b"hello\n\x04")
         assert typing.wait(LONG_SECONDS) == 0
     finally:

@@ -27,7 +27,7 @@ AHEAD_SECONDS = 0.002
 class Sender:
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, object]) -> None:
         self._topic = topic
-        self.sent = 0
+        self.sent = self._settled = 0
         self.problems: Counter[str] = Counter()
         kafka = library()
         self._failure: type[Exception] = kafka.KafkaException
@@ -41,8 +41,9 @@ class Sender:
 
     @property
     def waiting(self) -> int:
-        """Neither acknowledged nor given up yet."""
-        return len(self._producer)
+        """Neither acknowledged nor given up yet. News of brokers stand in the same queue and are no records: least of
+        all when it was empty and nothing has been sent since."""
+        return 0 if self.sent == self._settled else min(len(self._producer), self.sent - self.failed)
 
     @property
     def acknowledged(self) -> int:
@@ -87,6 +88,7 @@ class Sender:
         """Until every record is acknowledged or has failed, which its timeout sees to."""
         while self._producer.flush(FLUSH_SECONDS):
             on_round()
+        self._settled = self.sent
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
         while True:

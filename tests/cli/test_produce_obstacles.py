@@ -7,9 +7,15 @@ import pytest
 
 import klamm
 from klamm.cli import main, produce_obstacles
+from klamm.cli.config_asking import DESCRIBE_CONFIGS, TOPIC
 from klamm.cli.group_asking import Cluster
 from klamm.cli.produce_obstacles import Silence, obstacle_to
 from klamm.local.asking import METADATA, Address
+from klamm.wire.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from klamm.wire.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -66,6 +72,19 @@ def test_partitions_without_a_leader_or_with_one_that_is_silent(broker: FakeBrok
     told = obstacle_to(Cluster([broker.address]), "invoice", None, needs_all=False)
     assert told == "invoice-0 has no leader; broker 8, which leads invoice-2, does not answer"
     assert obstacle_to(Cluster([broker.address]), "invoice", [1], needs_all=False) is None
+
+
+def test_a_follower_that_counts_as_in_sync_and_is_gone(broker: FakeBroker) -> None:
+    """Without a quorum nobody shortens the list: the metadata look well, and nothing is acknowledged."""
+    told = led_by(broker.address, 7)
+    told.topics[0].partitions[0].isr_nodes = [7, 8]
+    minimum = DescribeConfigsResourceResult("min.insync.replicas", "1", False, config_source=5)
+    result = DescribeConfigsResult(0, None, TOPIC, "invoice", [minimum])
+    broker.answers = {METADATA: lambda _: told, DESCRIBE_CONFIGS: lambda _: DescribeConfigsResponse(results=[result])}
+    cluster = Cluster([broker.address])
+    waits = "invoice-0 waits for broker 8, which does not answer"
+    assert obstacle_to(cluster, "invoice", None, needs_all=True) == waits
+    assert obstacle_to(cluster, "invoice", None, needs_all=False) is None
 
 
 def test_a_few_are_named_and_the_others_counted(broker: FakeBroker) -> None:

@@ -60,16 +60,22 @@ def obstacle_to(cluster: Cluster, topic: str, wanted: Collection[int] | None, *,
     except Refused as problem:
         return str(problem)
     named = {place: seen for place, seen in found.items() if wanted is None or place.partition in wanted}
-    told = list(_told(named, required, brokers))
+    told = list(_told(named, required, brokers, needs_all=needs_all))
     more = [f"and {len(told) - NAMED} more"] if len(told) > NAMED else []
     return "; ".join([*told[:NAMED], *more]) or None
 
 
 def _told(
-    partitions: Mapping[TopicPartition, PartitionSeen], required: int, brokers: Mapping[int, Address]
+    partitions: Mapping[TopicPartition, PartitionSeen],
+    required: int,
+    brokers: Mapping[int, Address],
+    *,
+    needs_all: bool,
 ) -> Iterator[str]:
-    leaders = {seen.leader for seen in partitions.values() if not seen.is_offline}
-    silent = {leader for leader in leaders if leader not in brokers or not _answers(brokers[leader])}
+    concerned = {seen.leader for seen in partitions.values() if not seen.is_offline}
+    if needs_all:
+        concerned |= {replica for seen in partitions.values() for replica in seen.in_sync}
+    silent = {each for each in concerned if each not in brokers or not _answers(brokers[each])}
     for (topic, partition), seen in sorted(partitions.items()):
         name = f"{topic}-{partition}"
         if seen.is_offline:
@@ -78,6 +84,9 @@ def _told(
             yield f"broker {seen.leader}, which leads {name}, does not answer"
         elif len(seen.in_sync) < (needed := min(required, len(seen.replicas))):  # As KIP-966 counts.
             yield f"{name} has {len(seen.in_sync)} of {needed} required replicas in sync"
+        elif needs_all and (waited_for := sorted(silent.intersection(seen.in_sync))):
+            # It counts as in sync until the controller says otherwise, which takes a while, or a quorum that is gone.
+            yield f"{name} waits for broker {waited_for[0]}, which does not answer"
 
 
 def _required(cluster: Cluster, topic: str) -> int:

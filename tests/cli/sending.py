@@ -1,5 +1,6 @@
 """What the tests of `klamm produce` and `klamm consume` share: input from a file, and commands that run meanwhile."""
 
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import IO, Any
 from tests.cli.conftest import Klamm
 
 LONG_SECONDS = 60.0
+SOON_SECONDS = 20.0
 
 
 def produce(klamm_command: Klamm, topic: str, tmp_path: Path, data: bytes, *words: str) -> tuple[int, bytes, str]:
@@ -17,6 +19,12 @@ def produce(klamm_command: Klamm, topic: str, tmp_path: Path, data: bytes, *word
 
 def begun(*words: str, **others: Any) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-m", "klamm", *words], **others)
+
+
+def soon_line_of(pipe: IO[bytes] | None) -> bytes:
+    """Of a command that may say nothing at all."""
+    assert select.select([pipe], [], [], SOON_SECONDS)[0], "nothing is said"
+    return line_of(pipe)
 
 
 def line_of(pipe: IO[bytes] | None) -> bytes:

@@ -5,12 +5,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from klamm.cli import COMMANDS, main
 from klamm.cli.completion_scripts import SCRIPTS
 from klamm.cli.completion_tree import FILES, GROUPS, TOPICS, Command, tree
+from klamm.local.agreeing import Wish, new_cluster, with_ports
+from klamm.local.record import write_record
 from tests.cli.conftest import Klamm
 from tests.harness.topics import create_topic
 
@@ -84,6 +87,21 @@ def test_bash_offers_what_may_follow(home: Path, tmp_path: Path) -> None:
     assert offered(home, "up", "--dir", f"{tmp_path.parent}/{tmp_path.name[:-1]}") != []
 
 
+def test_a_word_that_was_chosen_is_not_offered_again(home: Path, tmp_path: Path) -> None:
+    write_record(tmp_path, with_ports(new_cluster(Wish(3, 1), Random(1)), [1, 2, 3]))
+    assert offered(home, "node", "") == ["stop", "kill", "pause", "resume", "start"]
+    assert offered(home, "node", "--dir", str(tmp_path), "kill", "") == ["0", "1", "2"]
+    assert offered(home, "node", "kill", "--dir", str(tmp_path), "0", "") == ["0", "1", "2"]
+    assert offered(home, "node", "kill", "--dir", str(tmp_path / "nowhere"), "") == []
+    assert offered(home, "config", "show", "") == ["topic", "broker"]
+    assert offered(home, "config", "show", "--bootstrap", "127.0.0.1:1", "topic", "") == []
+    assert offered(home, "config", "show", "topic", "--al") == ["--all"]
+
+
+def test_places_in_a_log_are_offered(home: Path) -> None:
+    assert offered(home, "consume", "x", "--from", "") == ["beginning", "end"]
+
+
 def test_bash_offers_the_names_that_the_cluster_knows(
     home: Path, klamm_command: Klamm, servers: str, topic: str
 ) -> None:
@@ -112,10 +130,13 @@ def test_the_shell_can_read_its_script(shell: str, home: Path, capsys: pytest.Ca
 def test_fish_offers_what_may_follow(home: Path) -> None:
     def fish(line: str) -> list[str]:
         command = f"source {home}/_fish; complete -C '{line}'"
-        ended = subprocess.run(["fish", "-N", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+        asked = ["fish", "-N", "-c", command]
+        ended = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True, cwd=home)
         return [each.split("\t")[0] for each in ended.stdout.splitlines()]
 
     assert fish("klamm to") == ["topic"]
     assert set(fish("klamm topic ")) == {"create", "list", "describe", "placement", "alter", "delete"}
     assert fish("klamm topic create --p") == ["--partitions"]
+    assert set(fish("klamm node ")) == {"stop", "kill", "pause", "resume", "start"}
+    assert fish("klamm node kill ") == []
     assert set(fish("klamm consume --isolation ")) == {"read_committed", "read_uncommitted"}

@@ -92,8 +92,10 @@ def test_brokers_one_and_all(klamm_command: Klamm) -> None:
         (("set", "topic", "not-there", "retention.ms=1"), 1, "there is no topic not-there"),
         (("show", "broker", "77"), 1, "there is no broker 77 that takes part"),
         (("show", "broker", "none"), 2, "expected its number, or all"),
-        (("set", "topic", "x", "retention.ms"), 2, "KEY=VALUE"),
+        (("set", "topic", "x", "retention.ms"), 2, "set: retention.ms: expected KEY=VALUE, as in retention.ms=60000"),
         (("set", "broker", "0", "process.roles=broker"), 1, "broker 0: "),
+        (("set", "broker", "0", "num.partitions=6"), 1, "it needs a restart with another setting"),
+        (("set", "broker", "all", "num.partitions=6"), 1, "it needs a restart with another setting"),
         (("show", "broker", "0", "log.retention.mss"), 1, "Did you mean log.retention.ms?"),
         (("unset", "broker", "all", "log.retention.mss"), 1, "log.retention.mss is not set for all brokers"),
     ],
@@ -101,6 +103,13 @@ def test_brokers_one_and_all(klamm_command: Klamm) -> None:
 def test_what_is_refused_is_said_in_words(klamm_command: Klamm, words: tuple[str, ...], code: int, said: str) -> None:
     ended, out, err = klamm_command("config", *words)
     assert (ended, out) == (code, b"") and said in err, err
+
+
+@pytest.mark.parametrize("verb", ["show", "set", "unset"])
+def test_whose_settings_comes_first(verb: str, klamm_command: Klamm, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with pytest.raises(SystemExit):
+        klamm_command("config", verb, "greetings", "retention.ms=1")
+    assert f"is `klamm config {verb} topic greetings` meant?".encode() in capfdbinary.readouterr().err
 
 
 def test_a_setting_that_is_not_there_changes_nothing(klamm_command: Klamm, made: str) -> None:

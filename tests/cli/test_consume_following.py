@@ -1,6 +1,8 @@
 """`klamm consume --follow` and `--group`, against a cluster: records yet to come, readers and members that go."""
 
 import json
+import os
+import pty
 import select
 import signal
 import subprocess
@@ -16,7 +18,7 @@ from confluent_kafka import TopicPartition
 from klamm.cli import consume_membership
 from klamm.cli.consume_reading import Reading
 from tests.cli.conftest import Klamm
-from tests.cli.sending import LONG_SECONDS, begun, line_of, produce
+from tests.cli.sending import LONG_SECONDS, begun, line_of, produce, soon_line_of
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 
@@ -81,13 +83,34 @@ def test_a_group_goes_on_where_it_was(klamm_command: Klamm, topic: str, tmp_path
     words = ("consume", topic, "--group", f"{topic}-group")
     assert klamm_command(*words, "--count", "2") == (0, b"1\n2\n", "")
     assert klamm_command(*words) == (0, b"3\n4\n5\n", "")
-    assert klamm_command(*words) == (0, b"", "")
+    nothing = f"nothing new for group {topic}-group in {topic}; --follow waits\n"
+    assert klamm_command(*words) == (0, b"", nothing)
+    goes_on = f"group {topic}-group goes on where it was: --from is for partitions in which it has never been\n"
+    assert klamm_command(*words, "--from", "beginning") == (0, b"", nothing + goes_on)
     produce(klamm_command, topic, tmp_path, b"6\n")
     assert klamm_command(*words, "--from", "beginning") == (0, b"6\n", "")
     described = json.loads(klamm_command("group", "describe", f"{topic}-group", "--json")[1])
     (group,) = described if isinstance(described, list) else [described]
     assert group["lag"] == 0
     assert klamm_command("consume", topic, "--group", f"{topic}-new", "--from", "-2") == (0, b"5\n6\n", "")
+
+
+def test_on_a_terminal_it_is_said_at_once_that_a_group_goes_on(
+    servers: str, klamm_command: Klamm, topic: str, tmp_path: Path
+) -> None:
+    """Whoever follows would wait for what --from seemed to promise."""
+    produce(klamm_command, topic, tmp_path, b"1\n")
+    words = ("consume", topic, "--group", f"{topic}-group", "--from", "beginning", "--bootstrap", servers)
+    assert klamm_command(*words[:4]) == (0, b"1\n", "")
+    ours, theirs = pty.openpty()
+    following = begun(*words, "--follow", stdout=theirs, stderr=subprocess.PIPE)
+    try:
+        assert soon_line_of(following.stderr).startswith(f"group {topic}-group goes on where it was: ".encode())
+    finally:
+        following.kill()
+        following.communicate()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -> None:
@@ -111,7 +134,7 @@ def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -
         for each in (first, second):
             each.kill()
             each.communicate()
-    assert klamm_command("consume", counted, "--group", f"{counted}-group") == (0, b"", "")
+    assert klamm_command("consume", counted, "--group", f"{counted}-group")[:2] == (0, b"")
 
 
 def test_a_member_without_a_partition_waits_for_one(servers: str, klamm_command: Klamm, topic: str) -> None:

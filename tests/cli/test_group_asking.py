@@ -16,7 +16,7 @@ from klamm.cli.group_seen import (
     groups_seen,
     owned_partitions,
 )
-from klamm.cli.group_views import LIST_GROUPS
+from klamm.cli.group_views import LIST_GROUPS, OFFSETS_TOPIC
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, NoAnswer
@@ -161,7 +161,7 @@ def test_the_groups_of_a_broker_that_does_not_answer_are_said_to_be_missing(
     told = [MetadataResponseBroker(7, *broker.address), MetadataResponseBroker(8, *NOBODY)]
     described = consumer_group_describe.DescribedGroup(0, None, "g", "Empty")
     broker.answers = {
-        METADATA: lambda request: MetadataResponse(brokers=told),
+        METADATA: lambda request: MetadataResponse(brokers=told, topics=offsets_topic(7, 8)),
         LIST_GROUPS: one_after_the_other(
             lambda request: ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
             lambda request: ListGroupsResponse(groups=[ListedGroup("g", "consumer", "Empty", "Consumer")]),
@@ -176,6 +176,29 @@ def test_the_groups_of_a_broker_that_does_not_answer_are_said_to_be_missing(
     printed = capsys.readouterr()
     assert "the groups of broker 8 are missing: 127.0.0.1:1" in printed.err
     assert printed.out.splitlines()[-1].split()[:2] in (["g", "consumer"], ["group", "g:"])
+
+
+def offsets_topic(*leaders: int) -> list[MetadataResponseTopic]:
+    partitions = [MetadataResponsePartition(0, index, leader_id=leader) for index, leader in enumerate(leaders)]
+    return [MetadataResponseTopic(name=OFFSETS_TOPIC, partitions=partitions)]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "code", "said"), [((7, 7), 0, ""), ((7, -1), 1, "not every partition of __consumer_offsets")]
+)
+def test_a_broker_that_coordinates_nothing_is_not_missed(
+    broker: FakeBroker, capsys: pytest.CaptureFixture[str], leaders: tuple[int, ...], code: int, said: str
+) -> None:
+    """The list was complete, and said that it was not."""
+    told = [MetadataResponseBroker(7, *broker.address), MetadataResponseBroker(8, *NOBODY)]
+    broker.answers = {
+        METADATA: lambda request: MetadataResponse(brokers=told, topics=offsets_topic(*leaders)),
+        LIST_GROUPS: lambda request: ListGroupsResponse(groups=[ListedGroup("g", "share", "Empty", "Share")]),
+    }
+    assert main(["group", "list", "--bootstrap", str(broker.address)]) == code
+    printed = capsys.readouterr()
+    assert said in printed.err and "broker 8" not in printed.err
+    assert printed.out.splitlines()[-1].split()[0] == "g"
 
 
 def test_a_leader_that_has_moved_is_looked_for_again_and_a_missing_one_is_left_out(broker: FakeBroker) -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def test_every_command_explains_itself_with_examples(command: str, capsys: pytes
 
 
 def test_every_verb_explains_itself_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
-    verbs = [command.path for command in tree().walk() if len(command.path) > 1]
+    verbs = [command.path for command in tree().walk() if len(command.path) > 1 and not command.is_choice]
     assert len(verbs) > 15
     for words in verbs:
         with pytest.raises(SystemExit) as ended:
@@ -46,6 +47,60 @@ def test_no_command_hides() -> None:
 def test_a_word_that_is_nearly_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics"]) == 2
     assert "klamm topic" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["topic", "group", "config", "node", "pipeline"])
+def test_a_command_without_its_verb_shows_the_verbs(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command])
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    verbs = [each.path[-1] for each in tree().walk() if each.path[:1] == (command,) and each.path[1:]]
+    assert "examples:" in said.err and all(verb in said.err for verb in verbs)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("topic", "ls"), "klamm topic: error: argument VERB: there is no ls. Did you mean list?"),
+        (("group", "frobnicate"), "there is no frobnicate. There is list, describe, delete"),
+        (("node", "kil", "1"), "there is no kil. Did you mean kill?"),
+        (("topic", "create", "x", "--partitons", "3"), "there is no option --partitons. Did you mean --partitions?"),
+        (("topic", "create", "x", "--partitons=3"), "there is no option --partitons. Did you mean --partitions?"),
+        (("topic", "describe", "x", "--frobnicate"), "klamm topic describe: error: there is no option --frobnicate."),
+        (("consume", "--topic", "x"), "there is no option --topic: here it is TOPIC, a word of its own"),
+        (("consume", "x", "--max-messages", "3"), "there is no option --max-messages: here it is --count"),
+        (("consume", "x", "y"), "klamm consume: error: what is y for?"),
+    ],
+)
+def test_who_mistypes_is_told_what_was_meant(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_usage_is_that_of_the_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["topic", "create", "x", "--partitons", "3"])
+    assert capsys.readouterr().err.startswith("usage: klamm topic create ")
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "meant"),
+    [
+        ("topic", ("create", "x", "--replication-factor", "3"), {"replication": 3}),
+        ("topic", ("create", "x", "--replicas", "3"), {"replication": 3}),
+        ("topic", ("list", "-b", "there:9092"), {"bootstrap": "there:9092"}),
+        ("topic", ("list", "--bootstrap-server", "there:9092"), {"bootstrap": "there:9092"}),
+        ("consume", ("x", "--from-beginning"), {"begin": "beginning"}),
+    ],
+)
+def test_what_everybody_types_who_knows_kafka(command: str, words: tuple[str, ...], meant: dict[str, object]) -> None:
+    options = vars(import_module(f"klamm.cli.{command}").make_parser().parse_args(words))
+    assert {key: options[key] for key in meant} == meant
 
 
 @pytest.mark.parametrize("command", ["topic", "group", "produce", "consume", "config", "bench"])

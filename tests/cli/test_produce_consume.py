@@ -19,6 +19,7 @@ from klamm.cli.carried_out import carried_out
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, produce
 from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
 
 
 def records(klamm_command: Klamm, topic: str, *words: str) -> list[dict[str, Any]]:
@@ -34,7 +35,7 @@ def test_every_line_is_a_record(klamm_command: Klamm, topic: str, tmp_path: Path
     code, out, err = produce(klamm_command, topic, tmp_path, b"a\n\nb c\r\nlast")
     assert (code, out) == (0, b"")
     made, summary = err.splitlines()
-    assert made == f"there was no topic {topic}: the cluster has made it, 1 partition"
+    assert made == f"there was no topic {topic}: the cluster has made it, 1 partition, 3 replicas"
     assert summary.startswith(f"4 sent to {topic}, 4 acknowledged, 0 failed in ")
     assert klamm_command("consume", topic) == (0, b"a\n\nb c\r\nlast\n", "")
 
@@ -56,6 +57,8 @@ def test_what_the_options_say_of_every_record(klamm_command: Klamm, servers: str
     create_topic(servers, topic, 3)
     words = ("--key", "k", "--header", "a=1", "--header", "a=", "--partition", "2", "--acks", "1")
     assert klamm_command("produce", topic, "--value", "x", "--value", "y", *words, "--compression", "zstd")[0] == 0
+    # The leader alone has acknowledged them: they can be read when the others have them, too.
+    wait_until(lambda: len(records(klamm_command, topic)) == 2, "both can be read")
     first, second = records(klamm_command, topic)
     assert (first["value"], second["value"]) == ("x", "y")
     assert first["headers"] == [["a", "1"], ["a", ""]]
@@ -168,7 +171,7 @@ def test_input_that_cannot_be_read_any_more_ends_in_an_account(servers: str, top
     err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
     os.close(ours)
     assert sending.returncode == 1, err
-    summary, problem = err.splitlines()
+    _, summary, problem = err.splitlines()
     assert summary.startswith(f"1 sent to {topic}, 1 acknowledged, 0 failed")
     assert problem == "klamm produce: Input/output error"
 
@@ -269,6 +272,7 @@ def test_nothing_there_is_said(klamm_command: Klamm, servers: str, topic: str) -
     create_topic(servers, topic, 2)
     code, out, err = klamm_command("consume", topic)
     assert (code, out) == (0, b"") and "nothing there in 2 partitions" in err
+    assert klamm_command("consume", topic, "--count", "0") == (0, b"", ""), "nobody has looked"
 
 
 # What makes no sense.
@@ -297,6 +301,12 @@ def test_what_is_refused_is_said_in_words(klamm_command: Klamm, words: tuple[str
     ended, out, err = klamm_command(*words)
     assert (ended, out) == (code, b"") and said in err, err
     assert len(err.splitlines()) == 1
+
+
+def test_a_topic_that_is_nearly_there(klamm_command: Klamm, counted: str) -> None:
+    code, out, err = klamm_command("consume", f"{counted}s")
+    assert (code, out) == (1, b"")
+    assert err == f"klamm consume: there is no topic {counted}s. Did you mean {counted}?\n"
 
 
 @pytest.mark.parametrize(

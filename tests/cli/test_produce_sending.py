@@ -56,6 +56,27 @@ def test_ctrl_c_at_any_moment_leaves_the_account_right(silent: str) -> None:
     assert sender.sent > 0
 
 
+class WithAnEvent:
+    """A producer whose queue is empty of records, and holds the news that brokers are down."""
+
+    def flush(self, _: float) -> int:
+        return 0
+
+    def __len__(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_news_of_brokers_are_no_records(silent: str, failed: int) -> None:
+    """It said "1 sent, -1 acknowledged, 1 failed"."""
+    sender = Sender(silent, "t", {})
+    sender._producer = WithAnEvent()
+    sender.sent, sender.problems["gone"] = 1, failed
+    assert sender.acknowledged == 0
+    sender.flush(nothing)
+    assert (sender.waiting, sender.acknowledged) == (0, 1 - failed)
+
+
 def test_what_cannot_be_sent_at_all_is_not_counted(silent: str) -> None:
     sender = Sender(silent, "t", {})
     too_late: Record = (b"x", None, ANY_PARTITION, None, None, 1 << 64, None)

@@ -33,7 +33,6 @@ from klamm.cli.progress import Progress
 from klamm.cli.saying import print_json, say
 from klamm.cli.topic_asking import partitions_made
 from klamm.cli.topic_changes import BROKER_DEFAULT, CHANGE_SECONDS, admin_client, wait_done
-from klamm.cli.topic_changes import Refused as NotDone
 
 DESCRIPTION = """\
 Send records to a topic made for it, read them again, send some one at a time, and say how quick that was. The topic is
@@ -79,7 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out("bench", lambda: _run(options), Refused, NotDone)
+    return carried_out("bench", lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -128,7 +127,7 @@ def _topic(options: argparse.Namespace, cluster: Cluster) -> Iterator[str]:
     finally:
         try:
             wait_done(admin.delete_topics([name], request_timeout=CHANGE_SECONDS))
-        except NotDone as problem:
+        except Refused as problem:
             say(f"klamm bench: {problem}; `klamm topic delete {name}` tries again")
 
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from klamm.cli.options import parser_of
 from klamm.config import BrokerConfig, ConfigError, parse_properties
 
 DESCRIPTION = """\
@@ -48,12 +49,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="klamm broker",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = parser_of("broker", DESCRIPTION, EXAMPLES)
     parser.add_argument("--id", type=int, metavar="N", help="the broker's id (node.id), 0 unless told otherwise")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to take connections, 127.0.0.1:9092 by default")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told to connect to; else --listen")

@@ -6,7 +6,7 @@ from typing import Any
 
 from klamm.cli.options import Misused
 from klamm.cli.saying import MISUSED, failed
-from klamm.local.asking import NoAnswer
+from klamm.local.asking import NoAnswer, NobodyHere
 from klamm.local.problems import LocalError
 
 
@@ -20,6 +20,8 @@ def carried_out(command: str, action: Callable[[], int], *problems: type[Excepti
     except UnicodeEncodeError as problem:
         # A word of the command line may be any bytes; whatever has a name on the wire is text.
         return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
+    except NobodyHere as problem:
+        return failed(command, f"no broker answers: {problem}. Is a cluster running? `klamm up` starts one")
     except NoAnswer as problem:
         return failed(command, f"no broker answers: {problem}")
     except known as problem:

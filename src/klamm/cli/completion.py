@@ -4,15 +4,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.cli.options import DEFAULT_DIRECTORY, Misused, add_where, addresses_of, bootstrap_of, parser_of
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
 from klamm.local.problems import LocalError
 
 DESCRIPTION = """\
 Print a script that completes `klamm` in a shell: commands, verbs, options and what they take, and the names of topics
-and groups, which the cluster is asked for when the key is pressed.
+and groups, which the cluster is asked for when the key is pressed, and the numbers of nodes.
 """
 
 EXAMPLES = """\
@@ -47,19 +48,33 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _print_names(words: Sequence[str]) -> int:
-    """`topics` or `groups`, and the words typed so far, which may say which cluster; or --line and the line, because
-    bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers there are no names."""
+    """`topics`, `groups` or `nodes`, and the words typed so far, which may say which cluster; or --line and the line,
+    because bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers, no names."""
     typed = words[2].split() if words[1:2] == [LINE] and len(words) > 2 else list(words[1:])
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     add_where(parser)
     try:
         options, _ = parser.parse_known_args(typed)
-        addresses = addresses_of(bootstrap_of(options))
-        names = _groups(addresses) if words[:1] == ["groups"] else _topics(addresses)
+        names = _names(words[0] if words else "topics", options)
     except (argparse.ArgumentError, Misused, LocalError, NoAnswer, OSError):
         return 0
     print("\n".join(sorted(names)))
     return 0
+
+
+def _names(kind: str, options: argparse.Namespace) -> list[str]:
+    if kind == "nodes":
+        return _nodes(options)
+    addresses = addresses_of(bootstrap_of(options))
+    return _groups(addresses) if kind == "groups" else _topics(addresses)
+
+
+def _nodes(options: argparse.Namespace) -> list[str]:
+    """Of a cluster on this machine: it has written down who they are."""
+    from klamm.local.record import read_record
+
+    record = read_record(Path(options.dir or DEFAULT_DIRECTORY))
+    return [] if record is None else [str(node.node_id) for node in record.nodes]
 
 
 def _topics(addresses: Sequence[Address]) -> list[str]:

@@ -13,7 +13,7 @@ BASH = """\
 # Completion of klamm for bash, made by `klamm completion bash`.
 _klamm() {{
     local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}}
-    local at= index words= kinds= IFS=$' \\t\\n'
+    local at= index words= kinds= kind= IFS=$' \\t\\n'
     for ((index = 1; index < COMP_CWORD; index++)); do
         case "$at ${{COMP_WORDS[index]}}" in
             {paths}) at="$at ${{COMP_WORDS[index]}}" ;;
@@ -27,12 +27,11 @@ _klamm() {{
             esac
             ;;
     esac
-    case " $kinds " in
-        *" topics "*) words+=" $(klamm completion --names topics --line "$COMP_LINE" 2>/dev/null)" ;;
-    esac
-    case " $kinds " in
-        *" groups "*) words+=" $(klamm completion --names groups --line "$COMP_LINE" 2>/dev/null)" ;;
-    esac
+    for kind in {live}; do
+        case " $kinds " in
+            *" $kind "*) words+=" $(klamm completion --names $kind --line "$COMP_LINE" 2>/dev/null)" ;;
+        esac
+    done
     COMPREPLY=($(compgen -W "$words" -- "$current"))
     IFS=$'\\n'
     case " $kinds " in
@@ -47,7 +46,7 @@ ZSH = """\
 #compdef klamm
 # Completion of klamm for zsh, made by `klamm completion zsh`.
 _klamm() {{
-    local at= index kinds=
+    local at= index kinds= kind=
     local -a offered
     for ((index = 2; index < CURRENT; index++)); do
         case "$at ${{words[index]}}" in
@@ -62,12 +61,11 @@ _klamm() {{
             esac
             ;;
     esac
-    case " $kinds " in
-        (*" topics "*) compadd -- ${{(f)"$(klamm completion --names topics "${{words[@]:1}}" 2>/dev/null)"}} ;;
-    esac
-    case " $kinds " in
-        (*" groups "*) compadd -- ${{(f)"$(klamm completion --names groups "${{words[@]:1}}" 2>/dev/null)"}} ;;
-    esac
+    for kind in {live}; do
+        case " $kinds " in
+            (*" $kind "*) compadd -- ${{(f)"$(klamm completion --names $kind "${{words[@]:1}}" 2>/dev/null)"}} ;;
+        esac
+    done
     case " $kinds " in
         (*" files "*) _files ;;
         (*" directories "*) _files -/ ;;
@@ -99,6 +97,7 @@ MOST_SAID = 70
 
 def bash(root: Command) -> str:
     return BASH.format(
+        live=" ".join(LIVE),
         paths="|".join(_quoted(_at(each)) for each in _verbs_of(root)),
         values="\n".join(f"        {_quoted(place)}) {_bash_offer([takes])} ;;" for place, takes in _values(root)),
         commands="\n".join(
@@ -120,6 +119,7 @@ def _bash_offer(taken: Sequence[Taken], verbs: Sequence[str] = ()) -> str:
 
 def zsh(root: Command) -> str:
     return ZSH.format(
+        live=" ".join(LIVE),
         paths="|".join(_quoted(_at(each)) for each in _verbs_of(root)),
         values="\n".join(f"        ({_quoted(place)}) {_zsh_offer([takes])} ;;" for place, takes in _values(root)),
         commands="\n".join(

@@ -1,19 +1,23 @@
 """The command line as a tree, read off the parsers of the commands, so that completion is written nowhere twice.
 
 What an option or an argument takes is told by its choices, or by the word that its help uses for it: TOPIC and GROUP
-are names that the cluster knows, FILE and DIR are on this machine.
+are names that the cluster knows, ID is a node of it, FILE and DIR are on this machine. An argument with choices makes a
+branch for each of them, so that none is offered again behind it.
 """
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 
 from klamm.cli import COMMANDS
 
-TOPICS, GROUPS, FILES, DIRECTORIES, ANYTHING = "topics", "groups", "files", "directories", "anything"
-LIVE = (TOPICS, GROUPS)
+TOPICS, GROUPS, NODES, FILES, DIRECTORIES, ANYTHING = "topics", "groups", "nodes", "files", "directories", "anything"
+LIVE = (TOPICS, GROUPS, NODES)
 """Names that are asked for when the key is pressed."""
+WORDS = "words"
+PLACES = ("beginning", "end")
+"""What --from takes, besides offsets and times."""
 KINDS = {"TOPIC": TOPICS, "GROUP": GROUPS, "FILE": FILES, "CSV": FILES, "DIR": DIRECTORIES}
 APART: dict[tuple[str, ...], str] = {("pipeline", "generate"): "klamm.cli.pipeline_generate"}
 """Verbs that are files of their own."""
@@ -42,6 +46,8 @@ class Command:
     options: tuple[Option, ...] = ()
     arguments: tuple[Taken, ...] = ()
     verbs: tuple["Command", ...] = ()
+    is_choice: bool = False
+    """One of the words that an argument takes, and no verb with a parser of its own."""
 
     def walk(self) -> Iterator["Command"]:
         yield self
@@ -58,7 +64,8 @@ def tree() -> Command:
 
 
 def command_of(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str) -> Command:
-    options, arguments, verbs = [], [], []
+    options, arguments, verbs = list[Option](), list[Taken](), list[Command]()
+    choices: Taken | None = None
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             said = {each.dest: each.help or "" for each in action._choices_actions}
@@ -68,9 +75,15 @@ def command_of(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str
         elif action.option_strings:
             takes = None if action.nargs == 0 else _taken(action)
             options.append(Option(tuple(action.option_strings), _help(parser, action), takes))
+        elif action.choices is not None and not arguments:
+            choices = _taken(action)
         else:
             arguments.append(_taken(action))
-    return Command(path, what, tuple(options), tuple(arguments), tuple(verbs))
+    command = Command(path, what, tuple(options), tuple(arguments), tuple(verbs))
+    if choices is None:
+        return command
+    branches = [replace(command, path=(*path, word), what="", is_choice=True) for word in choices.words]
+    return replace(command, arguments=(), verbs=tuple(branches))
 
 
 def _verb(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str) -> Command:
@@ -80,8 +93,12 @@ def _verb(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str) -> 
 
 def _taken(action: argparse.Action) -> Taken:
     if action.choices is not None:
-        return Taken("words", tuple(str(each) for each in action.choices))
+        return Taken(WORDS, tuple(str(each) for each in action.choices))
     word = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+    if word == "WHERE":
+        return Taken(WORDS, PLACES)
+    if word == "ID" and not action.option_strings:
+        return Taken(NODES)
     return Taken(next((kind for start, kind in KINDS.items() if word.startswith(start)), ANYTHING))
 
 

@@ -3,12 +3,12 @@
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, add_asking_verb, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table
 
 DESCRIPTION = """\
@@ -55,6 +55,7 @@ examples:
 """
 
 ALL_BROKERS = "all"
+OWNERS = ("topic", "broker")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -98,7 +99,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def set_some(options: argparse.Namespace) -> int:
-    owner, values = _owner(options), pairs_of("config set", options.pair)
+    owner, values = _owner(options), pairs_of("", options.pair)
     change(_cluster(options), owner, values)
     if options.json:
         print_json({**_owner_document(owner), "set": values})
@@ -123,9 +124,8 @@ def _known(owner: Owner, settings: Sequence[Setting], keys: Sequence[str]) -> se
     names = [each.name for each in settings]
     for key in keys:
         if key not in names:
-            near = get_close_matches(key, names, n=1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise Refused(f"{key} is {'not set for' if owner.is_all_brokers else 'no setting of'} {owner}.{hint}")
+            what = "not set for" if owner.is_all_brokers else "no setting of"
+            raise Refused(f"{key} is {what} {owner}.{did_you_mean(key, names)}")
     return set(keys)
 
 
@@ -167,6 +167,17 @@ def _owner(options: argparse.Namespace) -> Owner:
     return Owner(BROKER, "" if options.name == ALL_BROKERS else str(int(options.name)))
 
 
+def _kind_of_owner(verb: str) -> Callable[[str], str]:
+    def kind(text: str) -> str:
+        if text not in OWNERS:
+            raise argparse.ArgumentTypeError(
+                f"expected topic or broker, and then its name: is `klamm config {verb} topic {text}` meant?"
+            )
+        return text
+
+    return kind
+
+
 def _cluster(options: argparse.Namespace) -> Cluster:
     return Cluster(addresses_of(bootstrap_of(options)))
 
@@ -179,6 +190,6 @@ def _verb(
     run_verb: Callable[[argparse.Namespace], int],
 ) -> argparse.ArgumentParser:
     parser = add_asking_verb(verbs, name, what, run_verb, epilog)
-    parser.add_argument("of", choices=("topic", "broker"), help="whose")
+    parser.add_argument("of", choices=OWNERS, type=_kind_of_owner(name), help="whose")
     parser.add_argument("name", metavar="TOPIC|BROKER", help=f"the topic's name; the broker's number, or {ALL_BROKERS}")
     return parser

@@ -6,6 +6,7 @@ from typing import Any
 
 from klamm.cli.group_asking import ANSWER_SECONDS, Cluster, Refused, name_of
 from klamm.cli.reset_targets import MS_IN
+from klamm.cli.topic_asking import no_topic
 from klamm.errors import ErrorCode
 from klamm.local.asking import Conversation
 from klamm.wire.messages.describe_configs import (
@@ -24,9 +25,18 @@ DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 32, 44
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 CHANGE_SECONDS = 30.0
+NOT_WHILE_IT_RUNS = "Cannot update these configs dynamically"
+"""Kafka's refusal of what a broker reads only when it starts."""
 
-DEFAULT = 5
-SOURCES = {1: "topic", 2: "broker", 3: "all brokers", 4: "server.properties", DEFAULT: "default", 6: "logger"}
+OF_THE_TOPIC, DEFAULT = 1, 5
+SOURCES = {
+    OF_THE_TOPIC: "topic",
+    2: "broker",
+    3: "all brokers",
+    4: "server.properties",
+    DEFAULT: "default",
+    6: "logger",
+}
 """Who said so, by Kafka's numbers: the topic, that broker, all brokers while they run; its file or command line."""
 
 
@@ -68,7 +78,7 @@ def settings_of(cluster: Cluster, owner: Owner, keys: Sequence[str] = ()) -> lis
     resource = DescribeConfigsResource(owner.kind, owner.name, list(keys) or None)
     request = DescribeConfigsRequest([resource], include_synonyms=True, include_documentation=True)
     (result,) = _asked(cluster, owner, DESCRIBE_CONFIGS, 4, request).results
-    _refuse(owner, result.error_code, result.error_message)
+    _refuse(cluster, owner, result.error_code, result.error_message)
     return sorted((_setting(each) for each in result.configs), key=lambda each: each.name)
 
 
@@ -78,7 +88,7 @@ def change(cluster: Cluster, owner: Owner, values: Mapping[str, str], unset: Seq
     changes += [AlterableConfig(key, DELETE, None) for key in unset]
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(owner.kind, owner.name, changes)])
     (result,) = _asked(cluster, owner, INCREMENTAL_ALTER_CONFIGS, 1, request).responses
-    _refuse(owner, result.error_code, result.error_message)
+    _refuse(cluster, owner, result.error_code, result.error_message)
 
 
 def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: object) -> Any:
@@ -91,9 +101,11 @@ def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: 
         return broker.ask(api_key, version, request)
 
 
-def _refuse(owner: Owner, code: int, message: str | None) -> None:
+def _refuse(cluster: Cluster, owner: Owner, code: int, message: str | None) -> None:
     if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise Refused(f"there is no {owner}; `klamm topic list` lists them")
+        raise no_topic(cluster, owner.name)
+    if message and NOT_WHILE_IT_RUNS in message:
+        raise Refused(f"{owner}: {message}; it needs a restart with another setting, in its file or with --set")
     if code:
         raise Refused(f"{owner}: {message or name_of(code)}")
 

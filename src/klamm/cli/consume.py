@@ -60,6 +60,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("topic", metavar="TOPIC")
     what = parser.add_argument_group("what is read")
     what.add_argument("--from", dest="begin", metavar="WHERE", help="where to begin (beginning)")
+    what.add_argument(
+        "--from-beginning",
+        action="store_const",
+        const="beginning",
+        dest="begin",
+        help="the same as --from beginning, which it does anyway",
+    )
     what.add_argument("--until", metavar="WHERE", help="where to end; else at the end that is there now")
     what.add_argument("--follow", action="store_true", help="wait for more")
     what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
@@ -192,12 +199,23 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, me
     progress = Progress(wanted=not sys.stdout.isatty())
     printed, ends_at_ms = 0, consumption.ends_at_ms
 
+    has_to_tell = member is not None and options.begin is not None
+
+    def maybe_tell() -> None:
+        """Whoever said --from wonders where it is."""
+        nonlocal has_to_tell
+        if has_to_tell and member is not None and member.goes_on:
+            has_to_tell = False
+            say(f"group {options.group} goes on where it was: --from is for partitions in which it has never been")
+
     def so_far() -> str:
         return f"{printed:,} records, {printed / progress.seconds:,.0f} a second"
 
     for messages in reading.batches(options.count):
         if not messages and output.has_nobody_to_read_it():
             raise BrokenPipeError
+        if sys.stdout.isatty():
+            maybe_tell()
         if messages and member is None:
             output.write(shown(messages))
         elif messages and member is not None:
@@ -209,5 +227,13 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, me
             reading.stop_at(consumption.stops_now())
         progress.show(so_far)
     progress.clear()
-    if not printed and not options.group:
-        say(f"nothing there in {counted(len(consumption.partitions), 'partition')} of {options.topic}; --follow waits")
+    if not printed and options.count != 0:
+        say(_nothing_printed(consumption))
+        maybe_tell()
+
+
+def _nothing_printed(consumption: Consumption) -> str:
+    options = consumption.options
+    if options.group:
+        return f"nothing new for group {options.group} in {options.topic}; --follow waits"
+    return f"nothing there in {counted(len(consumption.partitions), 'partition')} of {options.topic}; --follow waits"

@@ -25,6 +25,8 @@ class Membership:
         self._starts = starts
         self._written: list[Any] = []
         self._committed = time.monotonic()
+        self.goes_on = False
+        """The group has been here before: not every partition begins where it was asked for."""
 
     def join(self, topic: str) -> None:
         """The others read what is not given to us."""
@@ -74,6 +76,7 @@ class Membership:
         for each in found:
             if each.error is not None:
                 raise Refused(f"where the group was is not known: {_in_words(each)}")
+        self.goes_on = self.goes_on or any(each.offset >= 0 for each in found)
         return {
             each.partition: each.offset if each.offset >= 0 else self._starts.get(each.partition, 0) for each in found
         }

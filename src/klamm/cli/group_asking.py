@@ -8,11 +8,13 @@ whoever is in charge by then. Groups are asked about together, one request a bro
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
-from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer, first_answer
+from klamm.local.view import PartitionSeen
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -70,6 +72,13 @@ class Answered(Generic[T]):
     value: T
 
 
+class OffsetSaid(NamedTuple):
+    """What a leader said of one partition: its error code, or an offset."""
+
+    code: int
+    offset: int
+
+
 AskOfGroups = Callable[[Conversation, Sequence[str]], Mapping[str, tuple[int, T]]]
 """Asks one coordinator about some of its groups: for each of them the error code and what was said."""
 
@@ -109,8 +118,17 @@ class Cluster:
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
 
-    def leaders(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, int]:
-        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions.
+    def topics(self) -> dict[str, bool]:
+        """All of them, and whether the brokers keep it for themselves."""
+        answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        return {each.name: bool(each.is_internal) for each in answer.topics}
+
+    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Of each partition of these topics; -1 where there is none. A topic that is not there has no partitions."""
+        return {place: seen.leader for place, seen in self.partitions(topics).items()}
+
+    def partitions(self, topics: Iterable[str], *, create: bool = False) -> dict[TopicPartition, PartitionSeen]:
+        """All of these topics.
 
         With `create` the cluster may make it, if that is how it is set up, and it has partitions a moment later.
         """
@@ -119,7 +137,9 @@ class Cluster:
             return {}
         answer = self.ask_anyone(METADATA, 12, MetadataRequest(topics=wanted, allow_auto_topic_creation=create))
         return {
-            TopicPartition(topic.name, each.partition_index): each.leader_id
+            TopicPartition(topic.name, each.partition_index): PartitionSeen(
+                topic.name, each.partition_index, each.leader_id, tuple(each.replica_nodes), tuple(each.isr_nodes)
+            )
             for topic in answer.topics
             for each in topic.partitions
         }
@@ -140,9 +160,9 @@ class Cluster:
             addresses = self.brokers()
             for leader in sorted({leaders[each] for each in waiting} & addresses.keys()):
                 its_own = sorted(each for each in waiting if leaders[each] == leader)
-                said = _offsets_said(addresses[leader], its_own, time_ms, isolation)
-                found |= {each: offset for each, (code, offset) in said.items() if not code}
-                waiting -= {each for each, (code, _) in said.items() if code not in LEADER_MOVING}
+                said = _offsets_said_at(addresses[leader], its_own, time_ms, isolation)
+                found |= {place: each.offset for place, each in said.items() if not each.code}
+                waiting -= {place for place, each in said.items() if each.code not in LEADER_MOVING}
             if not waiting or time.monotonic() > deadline:
                 break
             time.sleep(PAUSE_SECONDS)
@@ -184,18 +204,12 @@ class Cluster:
 
     def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
         """The first that answers is asked first the next time."""
-        problems = []
-        for address in list(self._known):
-            try:
-                with Conversation(address, ANSWER_SECONDS) as broker:
-                    answer = broker.ask(api_key, version, request)
-            except NoAnswer as problem:
-                problems.append(str(problem))
-                continue
-            self._known.remove(address)
-            self._known.insert(0, address)
-            return answer
-        raise NoAnswer("; ".join(problems) or "there is no broker to ask")
+        address, answer = first_answer(
+            self._known, ANSWER_SECONDS, lambda broker: broker.ask(api_key, version, request), say_silent
+        )
+        self._known.remove(address)
+        self._known.insert(0, address)
+        return answer
 
 
 def name_of(code: int) -> str:
@@ -213,24 +227,30 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _offsets_said(
-    leader: Address, partitions: Sequence[TopicPartition], time_ms: int, isolation: int
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Error code and offset of each. A leader that does not answer is as good as none."""
+def offsets_said(
+    leader: Conversation, partitions: Sequence[TopicPartition], time_ms: int, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, OffsetSaid]:
     topics = [
         ListOffsetsTopic(name, [ListOffsetsPartition(index, timestamp=time_ms) for index in indexes])
         for name, indexes in by_topic(partitions).items()
     ]
-    try:
-        with Conversation(leader, ANSWER_SECONDS) as broker:
-            answer = broker.ask(LIST_OFFSETS, 7, ListOffsetsRequest(-1, isolation, topics))
-    except NoAnswer:
-        return {}
+    answer = leader.ask(LIST_OFFSETS, 7, ListOffsetsRequest(-1, isolation, topics))
     return {
-        TopicPartition(topic.name, each.partition_index): (each.error_code, each.offset)
+        TopicPartition(topic.name, each.partition_index): OffsetSaid(each.error_code, each.offset)
         for topic in answer.topics
         for each in topic.partitions
     }
+
+
+def _offsets_said_at(
+    address: Address, partitions: Sequence[TopicPartition], time_ms: int, isolation: int
+) -> dict[TopicPartition, OffsetSaid]:
+    """A leader that does not answer is as good as none."""
+    try:
+        with Conversation(address, ANSWER_SECONDS) as leader:
+            return offsets_said(leader, partitions, time_ms, isolation)
+    except NoAnswer:
+        return {}
 
 
 def _no_coordinator(group: str, problem: str, seconds: float) -> str:

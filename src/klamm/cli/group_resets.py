@@ -27,6 +27,7 @@ from klamm.cli.reset_targets import (
     warnings,
 )
 from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
+from klamm.cli.topic_asking import no_topic
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import Conversation
@@ -109,7 +110,7 @@ def _partitions(
     topics_there = {each.topic for each in there}
     for topic in [*scope, *(each.topic for each in sorted(wanted))]:
         if topic not in topics_there:
-            raise Refused(f"there is no topic {topic}; `klamm topic list` lists them")
+            raise no_topic(cluster, topic)
     if not wanted:
         raise Refused(f"group {group!r} has committed no offsets yet; say --topic instead of --all-topics")
     missing = sorted(wanted - there.keys())

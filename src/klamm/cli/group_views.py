@@ -33,6 +33,8 @@ from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 LIST_GROUPS = 16
+OFFSETS_TOPIC, NO_LEADER = "__consumer_offsets", -1
+"""A group is coordinated by the leader of its partition of this topic."""
 STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 
 
@@ -67,14 +69,18 @@ def state_of(text: str) -> str:
 def _listed(
     command: str, cluster: Cluster, states: Sequence[str], types: Sequence[str]
 ) -> tuple[list[dict[str, object]], int]:
-    """Groups in the order of their names, and the exit code."""
+    """Groups in the order of their names, and the exit code: who leads none of the groups' partitions misses none."""
     found: dict[str, dict[str, object]] = {}
     code = 0
+    leaders = set(cluster.leaders([OFFSETS_TOPIC]).values())
+    if NO_LEADER in leaders:
+        code = failed(command, f"groups are missing: not every partition of {OFFSETS_TOPIC} has a leader")
     for broker_id, address in sorted(cluster.brokers().items()):
         try:
             found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}
         except NoAnswer as problem:
-            code = failed(command, f"the groups of broker {broker_id} are missing: {problem}")
+            if broker_id in leaders:
+                code = failed(command, f"the groups of broker {broker_id} are missing: {problem}")
     return [found[group] for group in sorted(found)], code
 
 

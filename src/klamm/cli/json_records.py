@@ -23,6 +23,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, int, None, None, int, Headers | None]
 """Value, key, partition, no callback, timestamp, headers: as `Producer.produce` takes them after the topic."""
 
+LONGEST_SHOWN = 60
+
 FIELDS = {"topic", "partition", "offset", "timestamp", "key", "value", "headers"}
 
 
@@ -102,7 +104,15 @@ def _bytes(field: str, said: Any) -> bytes | None:
             return b64decode(said["base64"], validate=True)
         except ValueError as problem:
             raise NotARecord(f"has a {field} that is no base64: {problem}") from None
-    raise NotARecord(f'has a {field} that is no string, {{"base64": "…"}} or null; a document goes into a string')
+    raise NotARecord(f'has a {field} that is no string, {{"base64": "…"}} or null; {_in_a_string(field, said)}')
+
+
+def _in_a_string(field: str, said: Any) -> str:
+    """How a document would be sent. Not as it stands: {"base64": "…"} may be one, or bytes."""
+    written = json.dumps(json.dumps(said, separators=(",", ":"), ensure_ascii=False), ensure_ascii=False)
+    shown = written if len(written) <= LONGEST_SHOWN else r'"{\"a\":1}"'
+    how = f" (`jq -c '.{field} |= tojson'` writes it so)" if field in FIELDS else ""
+    return f'a document goes into a string, as "{field}": {shown}{how}'
 
 
 def _whole(field: str, said: Any, most: int, otherwise: int) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from klamm.cli.parsing import Parser
+
 if TYPE_CHECKING:
     from klamm.local.asking import Address
 
@@ -21,7 +23,7 @@ class Misused(Exception):  # noqa: N818
 
 
 def parser_of(command: str, description: str, examples: str) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    return Parser(
         prog=f"klamm {command}",
         description=description,
         epilog=examples,
@@ -74,7 +76,7 @@ def add_directory(parser: argparse.ArgumentParser) -> None:
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Which cluster is meant: the other half of `bootstrap_of`."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", "--bootstrap-server", metavar="HOST:PORT,…", help="brokers to ask")
+    where.add_argument("--bootstrap", "--bootstrap-server", "-b", metavar="HOST:PORT,…", help="brokers to ask")
     where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
 
 
@@ -83,12 +85,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def pairs_of(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """The KEY=VALUE pairs of an option that may be repeated; the last one of a key counts."""
+    """The KEY=VALUE pairs of an option that may be repeated, or of words without one; the last one of a key counts."""
     pairs = {}
+    before = f"{option} " if option else ""
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise Misused(f"{option} {text}: expected KEY=VALUE, as in {option} retention.ms=60000")
+            raise Misused(f"{before}{text}: expected KEY=VALUE, as in {before}retention.ms=60000")
         pairs[key.strip()] = value.strip()
     return pairs
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
@@ -24,10 +24,12 @@ from klamm.cli.options import (
     rate_of,
     seconds_of,
 )
+from klamm.cli.produce_obstacles import Silence, obstacle_to
 from klamm.cli.produce_records import (
     FEW_BYTES,
     BadLine,
     Shape,
+    Tally,
     lines_and_whether_few,
     record_of_whole,
     records_of_json,
@@ -103,17 +105,32 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    shape = _shape(options)
+    shape, tally = _shape(options), Tally()
     with ExitStack() as files:
-        records, are_few = _records(options, shape, files)
+        records, are_few = _records(options, shape, files, tally)
         bootstrap = bootstrap_of(options)
         library()
-        leaders, is_new = partitions_made(Cluster(addresses_of(bootstrap)), options.topic)
+        cluster = Cluster(addresses_of(bootstrap))
+        there, is_new = partitions_made(cluster, options.topic)
         if is_new:
-            say(f"there was no topic {options.topic}: the cluster has made it, {counted(len(leaders), 'partition')}")
-        if shape.partition not in (None, ANY_PARTITION):
-            chosen(options.topic, leaders, [shape.partition] if shape.partition is not None else None)
-        return _sent(Sender(bootstrap, options.topic, _settings(options, are_few)), records, options)
+            replicas = counted(max(len(each.replicas) for each in there.values()), "replica")
+            made = f"{counted(len(there), 'partition')}, {replicas}"
+            say(f"there was no topic {options.topic}: the cluster has made it, {made}")
+        wanted = None if shape.partition in (None, ANY_PARTITION) else [shape.partition]
+        if wanted is not None:
+            chosen(options.topic, there, wanted)
+        sender = Sender(bootstrap, options.topic, _settings(options, are_few))
+        if _reads_a_terminal(options):
+            say("all of it is one record; Ctrl-D ends" if options.whole else "one record a line; Ctrl-D ends")
+        code = _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
+        if tally.without_separator:
+            say(f"{counted(tally.without_separator, 'line')} had no separator: sent without a key")
+        return code
+
+
+def _reads_a_terminal(options: argparse.Namespace) -> bool:
+    reads = not options.value and not options.tombstone and STANDARD_INPUT in (options.file or [STANDARD_INPUT])
+    return reads and sys.stdin.isatty()
 
 
 def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
@@ -127,10 +144,21 @@ def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
     }
 
 
-def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace) -> int:
+def _obstacle(cluster: Cluster, options: argparse.Namespace, partitions: "list[int] | None") -> str | None:
+    return obstacle_to(cluster, options.topic, partitions, needs_all=ACKS[options.acks] == ACKS["all"])
+
+
+def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace, ask: Callable[[], str | None]) -> int:
     progress = Progress()
 
+    def say_obstacle(obstacle: str) -> None:
+        progress.clear()
+        say(f"klamm produce: no acknowledgement yet: {obstacle}; trying for {options.timeout:g} s")
+
+    silence = Silence(ask, say_obstacle)
+
     def show() -> None:
+        silence.maybe_ask(sender.acknowledged, sender.waiting)
         progress.show(
             lambda: (
                 f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged, "
@@ -153,13 +181,14 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
         # Whatever has ended it: what was sent until then is on its way, and is accounted for.
         sender.flush(show)
         progress.clear()
-        _say_outcome(sender, progress.seconds, options)
+        _say_outcome(sender, silence, progress.seconds, options)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)
 
 
-def _say_outcome(sender: Sender, seconds: float, options: argparse.Namespace) -> None:
+def _say_outcome(sender: Sender, silence: Silence, seconds: float, options: argparse.Namespace) -> None:
     for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
-        say(f"klamm produce: {counted(count, 'record')} failed: {problem}")
+        obstacle = silence.cause() if problem == sender.timed_out else None
+        say(f"klamm produce: {counted(count, 'record')} failed: {problem}{f' ({obstacle})' if obstacle else ''}")
     if options.json:
         document = {
             "topic": options.topic,
@@ -201,7 +230,9 @@ def _shape(options: argparse.Namespace) -> Shape:
     )
 
 
-def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tuple[Iterator[Record], bool]:
+def _records(
+    options: argparse.Namespace, shape: Shape, files: ExitStack, tally: Tally
+) -> tuple[Iterator[Record], bool]:
     """And whether they are few."""
     if sum([bool(options.value), options.tombstone, bool(options.file)]) > 1:
         raise Misused("--value, --tombstone and --file are three ways to say what is sent: say one of them")
@@ -214,12 +245,12 @@ def _records(options: argparse.Namespace, shape: Shape, files: ExitStack) -> tup
         are_few = len(values) <= 1 and sum(map(len, values)) < FEW_BYTES
     else:
         opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
-        records, are_few = _records_of_files(options, shape, opened)
+        records, are_few = _records_of_files(options, shape, opened, tally)
     return islice(records, options.count), are_few
 
 
 def _records_of_files(
-    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO]
+    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO], tally: Tally
 ) -> tuple[Iterator[Record], bool]:
     begun = [lines_and_whether_few(file) for file in opened]
     are_few = len(begun) == 1 and begun[0][1]
@@ -230,7 +261,7 @@ def _records_of_files(
         names = options.file or ["standard input"]
         parts = [records_of_json(shape, lines, name) for (lines, _), name in zip(begun, names, strict=True)]
     else:
-        parts = [records_of_lines(shape, lines) for lines, _ in begun]
+        parts = [records_of_lines(shape, lines, tally) for lines, _ in begun]
     return chain.from_iterable(parts), are_few
 
 

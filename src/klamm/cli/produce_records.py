@@ -35,6 +35,13 @@ class Shape:
         return value, key, partition, None, None, NOW_MS, self.headers
 
 
+@dataclass(slots=True)
+class Tally:
+    """What was remarkable about the lines that were read."""
+
+    without_separator: int = 0
+
+
 def records_of_words(shape: Shape, values: Sequence[bytes | None]) -> Iterator[Record]:
     for value in values:
         yield shape.record(value, shape.key)
@@ -44,7 +51,7 @@ def record_of_whole(shape: Shape, data: bytes) -> Record:
     return shape.record(data, shape.key)
 
 
-def records_of_lines(shape: Shape, lines: Iterable[bytes]) -> Iterator[Record]:
+def records_of_lines(shape: Shape, lines: Iterable[bytes], tally: Tally) -> Iterator[Record]:
     if shape.separator is None and shape.null is None:
         # Nothing to look for in them: as quickly as lines can be read.
         _, key, partition, _, _, now_ms, headers = shape.record(None, shape.key)
@@ -53,8 +60,11 @@ def records_of_lines(shape: Shape, lines: Iterable[bytes]) -> Iterator[Record]:
         return
     for line in lines:
         value, key = line.removesuffix(b"\n"), shape.key
-        if shape.separator is not None and shape.separator in value:
-            key, _, value = value.partition(shape.separator)
+        if shape.separator is not None:
+            if shape.separator in value:
+                key, _, value = value.partition(shape.separator)
+            else:
+                tally.without_separator += 1
         yield shape.record(_unless_null(shape, value), _unless_null(shape, key))
 
 

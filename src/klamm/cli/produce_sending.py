@@ -27,9 +27,12 @@ AHEAD_SECONDS = 0.002
 class Sender:
     def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, object]) -> None:
         self._topic = topic
-        self.sent = 0
+        self.sent = self._settled = 0
         self.problems: Counter[str] = Counter()
-        self._failure: type[Exception] = library().KafkaException
+        kafka = library()
+        self._failure: type[Exception] = kafka.KafkaException
+        self.timed_out: str = kafka.KafkaError(kafka.KafkaError._MSG_TIMED_OUT).str()
+        """How the problem of a record is called that nobody acknowledged in time."""
         self._producer: Any = new_producer(bootstrap, {**settings, "on_delivery": self._report})
 
     @property
@@ -37,8 +40,14 @@ class Sender:
         return self.problems.total()
 
     @property
+    def waiting(self) -> int:
+        """Neither acknowledged nor given up yet. News of brokers stand in the same queue and are no records: least of
+        all when it was empty and nothing has been sent since."""
+        return 0 if self.sent == self._settled else min(len(self._producer), self.sent - self.failed)
+
+    @property
     def acknowledged(self) -> int:
-        return self.sent - self.failed - len(self._producer)
+        return self.sent - self.failed - self.waiting
 
     def send(self, records: Iterable[Record], on_round: Callable[[], None]) -> None:
         """All of them, into the queue. Ctrl-C ends it between two records."""
@@ -53,7 +62,7 @@ class Sender:
                     produce(topic, *record)
                 except BufferError:
                     self.sent -= 1
-                    self._send_when_there_is_room(record)
+                    self._send_when_there_is_room(record, on_round)
                 except self._failure as problem:
                     self._note(problem.args[0])
                 except Exception:
@@ -79,10 +88,12 @@ class Sender:
         """Until every record is acknowledged or has failed, which its timeout sees to."""
         while self._producer.flush(FLUSH_SECONDS):
             on_round()
+        self._settled = self.sent
 
-    def _send_when_there_is_room(self, record: Record) -> None:
+    def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
         while True:
             self._producer.poll(ROOM_SECONDS)
+            on_round()
             self.sent += 1
             try:
                 self._producer.produce(self._topic, *record)

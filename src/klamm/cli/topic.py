@@ -5,7 +5,17 @@ from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
 from klamm.cli.carried_out import carried_out
-from klamm.cli.options import MOST_32, MOST_REPLICAS, add_asking_verb, parser_of, whole_of
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.options import (
+    MOST_32,
+    MOST_REPLICAS,
+    add_asking_verb,
+    addresses_of,
+    bootstrap_of,
+    parser_of,
+    whole_of,
+)
+from klamm.cli.topic_asking import no_topic
 from klamm.local.view import UnknownTopic
 
 DESCRIPTION = """\
@@ -33,6 +43,9 @@ examples:
 """
 
 LIST = """\
+Records are the end of each log less its beginning: what was compacted away, and marks of transactions, count as well.
+A `-` is what its leader does not tell.
+
 examples:
   klamm topic list
   klamm topic list --json | jq -r '.[].topic'
@@ -63,14 +76,14 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"topic {options.verb}", lambda: _run(options), topic_changes.Refused)
+    return carried_out(f"topic {options.verb}", lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
     except UnknownTopic as problem:
-        raise topic_changes.Refused(f"there is no topic {problem}; `klamm topic list` lists them") from problem
+        raise no_topic(Cluster(addresses_of(bootstrap_of(options))), str(problem)) from problem
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -83,6 +96,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     create.add_argument(
         "--replication",
+        "--replication-factor",
+        "--replicas",
         type=whole_of(0, MOST_REPLICAS),
         metavar="N",
         help="replicas of each; else the brokers' default.replication.factor",
@@ -90,7 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_config(create)
     add_asking_verb(verbs, "list", "all topics", topic_views.list_all, LIST)
     describe = add_asking_verb(
-        verbs, "describe", "settings, leaders, replicas and who is in sync", topic_views.describe, DESCRIBE
+        verbs, "describe", "settings, leaders, replicas, who is in sync, offsets", topic_views.describe, DESCRIBE
     )
     describe.add_argument("name", nargs="+", metavar="TOPIC")
     placement = add_asking_verb(
@@ -106,6 +121,7 @@ def make_parser() -> argparse.ArgumentParser:
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
     delete = add_asking_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
     delete.add_argument("name", nargs="+", metavar="TOPIC")
+    delete.add_argument("--force", action="store_true", help="also what the brokers keep for themselves")
     return parser
 
 

@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
-from klamm.local.asking import NoAnswer, takes_connections
+from klamm.cli.topic_asking import no_topic
+from klamm.local.asking import first_answer
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -14,10 +16,12 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 CHANGE_SECONDS = 30.0
 BROKER_DEFAULT = -1
+INTERNAL = {"__consumer_offsets": "the offsets of all groups", "__transaction_state": "the state of all transactions"}
+"""What is lost with a topic that the brokers keep for themselves."""
 
 
-class Refused(Exception):  # noqa: N818
-    """The cluster's own words why it did not do what was asked."""
+class NotThere(Refused):
+    """A topic of this name."""
 
 
 def create(options: argparse.Namespace) -> int:
@@ -37,9 +41,21 @@ def create(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
+    if not options.force:
+        _refuse_internal(_cluster(options), names)
     admin = admin_client(options)
     asked = admin.delete_topics(names, operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
     return _outcome(asked, "deleted", options)
+
+
+def _refuse_internal(cluster: Cluster, names: Sequence[str]) -> None:
+    topics = cluster.topics()
+    internal = next((name for name in names if topics.get(name)), None)
+    if internal is not None:
+        raise Refused(
+            f"{internal} is the brokers' own: {INTERNAL.get(internal, 'what they remember')} would be gone; nothing "
+            "was deleted. --force deletes it all the same"
+        )
 
 
 def alter(options: argparse.Namespace) -> int:
@@ -58,7 +74,7 @@ def alter(options: argparse.Namespace) -> int:
 
         new = NewPartitions(options.name, options.partitions)
         asked.append(admin.create_partitions([new], request_timeout=CHANGE_SECONDS))
-    problems = [problem for each in asked if (problem := _problem_of(each))]
+    problems = [problem for each in asked if (problem := _problem_of(each, options))]
     for problem in problems:
         failed("topic alter", problem)
     return FAILED if problems else _said(options, "altered", [options.name])
@@ -79,7 +95,7 @@ def _outcome(asked: Mapping[Any, Any], how: str, options: argparse.Namespace) ->
     """Of each topic on its own: one may be refused and the others done."""
     done, code = [], 0
     for name, future in asked.items():
-        problem = _problem_of({name: future})
+        problem = _problem_of({name: future}, options)
         if problem is None:
             done.append(name)
         else:
@@ -89,9 +105,11 @@ def _outcome(asked: Mapping[Any, Any], how: str, options: argparse.Namespace) ->
     return code
 
 
-def _problem_of(asked: Mapping[Any, Any]) -> Refused | None:
+def _problem_of(asked: Mapping[Any, Any], options: argparse.Namespace) -> Refused | None:
     try:
         wait_done(asked)
+    except NotThere as problem:
+        return no_topic(_cluster(options), str(problem))
     except Refused as problem:
         return problem
     return None
@@ -107,7 +125,7 @@ def _said(options: argparse.Namespace, how: str, names: Sequence[str]) -> int:
 
 def wait_done(asked: Mapping[Any, Any]) -> Any:
     """The result of the last of them; Refused with the broker's words."""
-    from confluent_kafka import KafkaException
+    from confluent_kafka import KafkaError, KafkaException
 
     result = None
     for what, future in asked.items():
@@ -115,15 +133,20 @@ def wait_done(asked: Mapping[Any, Any]) -> Any:
             result = future.result()
         except KafkaException as problem:
             name = what if isinstance(what, str) else what.name
+            if problem.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise NotThere(name) from problem
             raise Refused(f"{name}: {problem.args[0].str()}") from problem
     return result
+
+
+def _cluster(options: argparse.Namespace) -> Cluster:
+    return Cluster(addresses_of(bootstrap_of(options)))
 
 
 def admin_client(options: argparse.Namespace) -> "AdminClient":
     """A client, once we know that somebody is there: librdkafka would try for as long as the request may take."""
     bootstrap = bootstrap_of(options)
-    if not any(takes_connections(address, CONNECT_SECONDS) for address in addresses_of(bootstrap)):
-        raise NoAnswer(f"{bootstrap} takes no connections")
+    first_answer(addresses_of(bootstrap), CONNECT_SECONDS, lambda _: None)
     from confluent_kafka.admin import AdminClient
 
     return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

@@ -6,46 +6,50 @@ not tell of brokers that are down.
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from klamm.cli.group_asking import Cluster
 from klamm.cli.options import addresses_of, bootstrap_of
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
-from klamm.cli.saying import counted, print_json, table
-from klamm.cli.topic_changes import CHANGE_SECONDS, admin_client, wait_done
+from klamm.cli.saying import counted, print_json, say_silent, table
+from klamm.cli.topic_extents import Extents, extents_of, place_of, records_in
 from klamm.local.view import ClusterSeen, PartitionSeen, cluster_seen
 from klamm.local.words import BELOW_MIN_IN_SYNC
 
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
-
 ANSWER_SECONDS = 5.0
+UNKNOWN = (None, None, None)
+
+Settings = Mapping[str, str | None]
 
 
 def list_all(options: argparse.Namespace) -> int:
-    topics = _by_topic(_seen(options, None))
+    seen = _seen(options, None)
+    extents = extents_of(seen)
+    listed = [_summary(name, partitions, extents) for name, partitions in _by_topic(seen).items()]
     if options.json:
-        print_json([_summary(name, partitions) for name, partitions in topics.items()])
+        print_json(listed)
         return 0
-    rows = [tuple(_summary(name, partitions).values()) for name, partitions in topics.items()]
-    print(table(("topic", "partitions", "replicas", "offline", "under-replicated"), rows) if rows else "no topics")
+    columns = ("topic", "partitions", "replicas", "offline", "under-replicated", "records")
+    print(table(columns, [tuple(each.values()) for each in listed]) if listed else "no topics")
     return 0
 
 
-def _summary(name: str, partitions: Sequence[PartitionSeen]) -> dict[str, object]:
+def _summary(name: str, partitions: Sequence[PartitionSeen], extents: Extents) -> dict[str, object]:
     return {
         "topic": name,
         "partitions": len(partitions),
         "replicas": max((len(each.replicas) for each in partitions), default=0),
         "offline": sum(each.is_offline for each in partitions),
         "under_replicated": sum(each.is_under_replicated for each in partitions),
+        "records": records_in(extents, partitions),
     }
 
 
 def describe(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
-    topics = _by_topic(_seen(options, names))
-    admin = admin_client(options)
-    described = {name: (topics[name], _own_settings(admin, name)) for name in names}
+    seen = _seen(options, names)
+    topics, extents = _by_topic(seen), extents_of(seen)
+    cluster = Cluster(addresses_of(bootstrap_of(options)))
+    described = {name: (topics[name], _own_settings(cluster, name), extents) for name in names}
     if options.json:
         print_json([_topic_document(name, *described[name]) for name in names])
         return 0
@@ -53,17 +57,17 @@ def describe(options: argparse.Namespace) -> int:
     return 0
 
 
-def _own_settings(admin: "AdminClient", name: str) -> dict[str, str]:
+def _own_settings(cluster: Cluster, name: str) -> Settings:
     """What was set for this topic, not what it inherits."""
-    from confluent_kafka.admin import ConfigResource, ConfigSource  # type: ignore[attr-defined]
+    from klamm.cli.config_asking import OF_THE_TOPIC, TOPIC, Owner, settings_of
 
-    topic = ConfigResource(ConfigResource.Type.TOPIC, name)
-    found = wait_done(admin.describe_configs([topic], request_timeout=CHANGE_SECONDS))
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {key: entry.value for key, entry in sorted(found.items()) if entry.source == own}
+    settings = settings_of(cluster, Owner(TOPIC, name))
+    return {each.name: each.value for each in settings if each.source == OF_THE_TOPIC}
 
 
-def _topic_document(name: str, partitions: Sequence[PartitionSeen], settings: Mapping[str, str]) -> dict[str, object]:
+def _topic_document(
+    name: str, partitions: Sequence[PartitionSeen], settings: Settings, extents: Extents
+) -> dict[str, object]:
     return {
         "topic": name,
         "config": dict(settings),
@@ -73,13 +77,15 @@ def _topic_document(name: str, partitions: Sequence[PartitionSeen], settings: Ma
                 "leader": None if each.is_offline else each.leader,
                 "replicas": list(each.replicas),
                 "in_sync": list(each.in_sync),
+                "first": extent.first if (extent := extents.get(place_of(each))) else None,
+                "end": extent.end if extent else None,
             }
             for each in partitions
         ],
     }
 
 
-def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Mapping[str, str]) -> str:
+def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Settings, extents: Extents) -> str:
     replicas = max(len(each.replicas) for each in partitions)
     lines = [f"topic {name}: {counted(len(partitions), 'partition')}, {counted(replicas, 'replica')} each"]
     lines += [f"  {key}={value}" for key, value in settings.items()]
@@ -89,10 +95,11 @@ def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Mappin
             "none" if each.is_offline else each.leader,
             ", ".join(map(str, each.replicas)),
             ", ".join(map(str, each.in_sync)),
+            *((extent.first, extent.end, extent.records) if (extent := extents.get(place_of(each))) else UNKNOWN),
         )
         for each in partitions
     ]
-    lines.append(table(("partition", "leader", "replicas", "in sync"), rows))
+    lines.append(table(("partition", "leader", "replicas", "in sync", "first", "end", "records"), rows))
     return "\n".join([*lines, *_refusing(f"{each.partition}" for each in partitions if each.is_below_min_in_sync)])
 
 
@@ -139,7 +146,7 @@ def _placement_document(name: str, seen: ClusterSeen) -> dict[str, object]:
 
 
 def _seen(options: argparse.Namespace, topics: Sequence[str] | None) -> ClusterSeen:
-    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics)
+    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics, say_silent)
 
 
 def _by_topic(seen: ClusterSeen) -> dict[str, list[PartitionSeen]]:

@@ -1,10 +1,18 @@
 """The cluster as one of its brokers sees it: who is there, who decides, where every partition stands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from klamm.errors import ErrorCode
-from klamm.local.asking import DESCRIBE_CLUSTER, DESCRIBE_QUORUM, METADATA, Address, Conversation, NoAnswer
+from klamm.local.asking import (
+    DESCRIBE_CLUSTER,
+    DESCRIBE_QUORUM,
+    METADATA,
+    Address,
+    Conversation,
+    NoAnswer,
+    first_answer,
+)
 from klamm.wire.messages.describe_cluster import DescribeClusterRequest
 from klamm.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from klamm.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
@@ -67,17 +75,14 @@ class UnknownTopic(Exception):  # noqa: N818
 
 
 def cluster_seen(
-    addresses: Iterable[Address], timeout_seconds: float, topics: Sequence[str] | None = None
+    addresses: Sequence[Address],
+    timeout_seconds: float,
+    topics: Sequence[str] | None = None,
+    on_silence: Callable[[Address], None] | None = None,
 ) -> ClusterSeen:
     """What the first of these brokers that answers says, of all topics or of these. NoAnswer if none does."""
-    problems = []
-    for address in addresses:
-        try:
-            with Conversation(address, timeout_seconds) as broker:
-                return seen_by(broker, topics)
-        except NoAnswer as problem:
-            problems.append(str(problem))
-    raise NoAnswer("; ".join(problems) or "there is no broker to ask")
+    _, seen = first_answer(addresses, timeout_seconds, lambda broker: seen_by(broker, topics), on_silence)
+    return seen
 
 
 def live_brokers(address: Address, timeout_seconds: float) -> set[int]:

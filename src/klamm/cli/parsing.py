@@ -1,0 +1,59 @@
+"""A parser that helps whoever mistypes: the usage of the verb that was meant, and the word that was.
+
+argparse lets a verb's parser hand unknown options up, where the usage of the whole command is shown: here each parser
+says itself what it does not know.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from klamm.cli.saying import MISUSED
+
+OF_KAFKA = {
+    "--broker-list": "--bootstrap",
+    "--max-messages": "--count",
+    "--offset": "--from",
+    "--topic": "TOPIC, a word of its own",
+}
+"""How Kafka's tools call it, and how we do."""
+
+
+class Parser(argparse.ArgumentParser):
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Nothing is unknown: there is nobody who would know it."""
+        if not args and self._has_verbs():
+            self.print_help(sys.stderr)
+            self.exit(MISUSED)
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(self._not_known(unknown))
+        return options, unknown
+
+    def _has_verbs(self) -> bool:
+        return any(action.dest == "verb" for action in self._actions)
+
+    def _not_known(self, words: Sequence[str]) -> str:
+        flag = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+        if flag is None:
+            return f"what is {' '.join(words)} for? There was enough before it"
+        if flag in OF_KAFKA:
+            return f"there is no option {flag}: here it is {OF_KAFKA[flag]}"
+        return f"there is no option {flag}.{did_you_mean(flag, self._option_string_actions)}"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            names = [str(each) for each in action.choices]
+            hint = did_you_mean(str(value), names) or f" There is {', '.join(names)}."
+            raise argparse.ArgumentError(action, f"there is no {value}.{hint}")
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """A sentence to put behind another, with a space before it; empty where nothing is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(names), n=1)
+    return f" Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,106 @@
+"""What stands in the way of records that nobody acknowledges: asked when it takes long, and said once.
+
+librdkafka tries until the time is up and says that it was. Why, the brokers know: a partition without a leader, too few
+replicas in sync, a leader that stands still.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from klamm.cli.group_asking import Cluster, Refused
+from klamm.ids import TopicPartition
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.view import PartitionSeen
+from klamm.wire.messages.metadata import MetadataRequest
+
+SILENT_SECONDS = 3.0
+"""So long nothing was acknowledged: long enough that another leader has taken over."""
+ANSWER_SECONDS = 1.0
+NAMED = 3
+MIN_IN_SYNC = "min.insync.replicas"
+
+
+class Silence:
+    """How long nothing has been acknowledged, though something is on its way, and what is in the way of it."""
+
+    def __init__(self, ask: Callable[[], str | None], on_found: Callable[[str], None]) -> None:
+        self._ask = ask
+        self._on_found = on_found
+        self._acknowledged = 0
+        self._was_waiting = False
+        self._since = time.monotonic()
+        self.obstacle: str | None = None
+
+    def maybe_ask(self, acknowledged: int, waiting: int) -> bool:
+        """Whether it was asked. Once something was found, it is not asked again."""
+        if acknowledged != self._acknowledged or not waiting or not self._was_waiting:
+            # Also when it is the first that waits: whoever types may have been thinking for a while.
+            self._acknowledged, self._was_waiting, self._since = acknowledged, waiting > 0, time.monotonic()
+        if self.obstacle is not None or time.monotonic() < self._since + SILENT_SECONDS:
+            return False
+        self.obstacle = self._ask()
+        self._since = time.monotonic()
+        if self.obstacle is not None:
+            self._on_found(self.obstacle)
+        return True
+
+    def cause(self) -> str | None:
+        """For what was given up: what was found, or can be found now."""
+        return self.obstacle or self._ask()
+
+
+def obstacle_to(cluster: Cluster, topic: str, wanted: Collection[int] | None, *, needs_all: bool) -> str | None:
+    """In words; None where the metadata know of none. `wanted` are partitions, None for all of them."""
+    try:
+        found = cluster.partitions([topic])
+        required = _required(cluster, topic) if needs_all else 1
+        brokers = cluster.brokers()
+    except NoAnswer as problem:
+        return f"no broker answers: {problem}"
+    except Refused as problem:
+        return str(problem)
+    named = {place: seen for place, seen in found.items() if wanted is None or place.partition in wanted}
+    told = list(_told(named, required, brokers, needs_all=needs_all))
+    more = [f"and {len(told) - NAMED} more"] if len(told) > NAMED else []
+    return "; ".join([*told[:NAMED], *more]) or None
+
+
+def _told(
+    partitions: Mapping[TopicPartition, PartitionSeen],
+    required: int,
+    brokers: Mapping[int, Address],
+    *,
+    needs_all: bool,
+) -> Iterator[str]:
+    concerned = {seen.leader for seen in partitions.values() if not seen.is_offline}
+    if needs_all:
+        concerned |= {replica for seen in partitions.values() for replica in seen.in_sync}
+    silent = {each for each in concerned if each not in brokers or not _answers(brokers[each])}
+    for (topic, partition), seen in sorted(partitions.items()):
+        name = f"{topic}-{partition}"
+        if seen.is_offline:
+            yield f"{name} has no leader"
+        elif seen.leader in silent:
+            yield f"broker {seen.leader}, which leads {name}, does not answer"
+        elif len(seen.in_sync) < (needed := min(required, len(seen.replicas))):  # As KIP-966 counts.
+            yield f"{name} has {len(seen.in_sync)} of {needed} required replicas in sync"
+        elif needs_all and (waited_for := sorted(silent.intersection(seen.in_sync))):
+            # It counts as in sync until the controller says otherwise, which takes a while, or a quorum that is gone.
+            yield f"{name} waits for broker {waited_for[0]}, which does not answer"
+
+
+def _required(cluster: Cluster, topic: str) -> int:
+    # Imported for those in trouble only: it costs the others a fiftieth of a second.
+    from klamm.cli.config_asking import TOPIC, Owner, settings_of
+
+    (setting,) = settings_of(cluster, Owner(TOPIC, topic), [MIN_IN_SYNC])
+    return int(setting.value or 1)
+
+
+def _answers(address: Address) -> bool:
+    try:
+        with Conversation(address, ANSWER_SECONDS) as broker:
+            broker.ask(METADATA, 12, MetadataRequest(topics=[], allow_auto_topic_creation=False))
+    except NoAnswer:
+        return False
+    return True

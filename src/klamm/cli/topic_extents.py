@@ -1,0 +1,61 @@
+"""Where the logs of a cluster begin and end: two requests to each leader, and no waiting for those that do not answer.
+
+Whoever looks at topics may do so because something is wrong: what is not known at once is left out.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from klamm.cli.group_asking import EARLIEST, LATEST, offsets_said
+from klamm.ids import TopicPartition
+from klamm.local.asking import Address, Conversation, NoAnswer
+from klamm.local.view import ClusterSeen, PartitionSeen
+
+ANSWER_SECONDS = 1.0
+
+
+class LogExtent(NamedTuple):
+    first: int
+    end: int
+
+    @property
+    def records(self) -> int:
+        """At most: what was compacted away, and marks of transactions, have offsets, too."""
+        return self.end - self.first
+
+
+Extents = dict[TopicPartition, LogExtent]
+
+
+def extents_of(seen: ClusterSeen) -> Extents:
+    led: dict[int, list[TopicPartition]] = {}
+    for each in seen.partitions:
+        led.setdefault(each.leader, []).append(place_of(each))
+    found: Extents = {}
+    for broker in seen.brokers:
+        if broker.broker_id in led and not broker.is_fenced:
+            found |= _told_by(Address(broker.host, broker.port), led[broker.broker_id])
+    return found
+
+
+def place_of(partition: PartitionSeen) -> TopicPartition:
+    return TopicPartition(partition.topic, partition.partition)
+
+
+def records_in(extents: Extents, partitions: Sequence[PartitionSeen]) -> int | None:
+    """None unless all of them are known."""
+    known = [extents.get(place_of(each)) for each in partitions]
+    return None if None in known else sum(each.records for each in known if each is not None)
+
+
+def _told_by(leader: Address, places: Sequence[TopicPartition]) -> Extents:
+    try:
+        with Conversation(leader, ANSWER_SECONDS) as broker:
+            firsts, ends = offsets_said(broker, places, EARLIEST), offsets_said(broker, places, LATEST)
+    except NoAnswer:
+        return {}
+    return {
+        place: LogExtent(firsts[place].offset, ends[place].offset)
+        for place in places
+        if place in firsts and place in ends and not firsts[place].code and not ends[place].code
+    }

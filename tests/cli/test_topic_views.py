@@ -23,7 +23,7 @@ def test_where_acks_all_is_refused(
     verb: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(topic_views, "cluster_seen", lambda *_: SEEN)
-    monkeypatch.setattr(topic_views, "admin_client", lambda *_: None)
+    monkeypatch.setattr(topic_views, "extents_of", lambda _: {})
     monkeypatch.setattr(topic_views, "_own_settings", lambda *_: {"min.insync.replicas": "2"})
     assert main(["topic", verb, "invoice", "--bootstrap", "127.0.0.1:1"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]

@@ -37,6 +37,7 @@ PINNED_WITH_GROUPS = {
     1050198: "what a classic member had still to give up was forgotten when its group became classic, and given away",
     1040202: "a coordinator wrote down what a member owns in the last moment, and was taken for one that parted",
     1030554: "a consumer asked one that led once, with the epoch of one that led later, and took its word",
+    1073551: "a replica that had not heard from its leader yet ended where the leader did, with other records",
     1070126: "a member heard late that it owns something, and its group had begun anew with the first epoch",
     1070100: "who led until the last moment had what nobody else has, and had not dropped it when all was over",
     1061414: "a record was deleted by age before its producer sent it again, to a replica that began behind it",

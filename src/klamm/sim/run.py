@@ -197,7 +197,8 @@ class Run:
             self._groups_come_to_rest(self.groups)
         # Who led until a moment ago may have what nobody else has, and not know yet that it is to drop it; and a
         # coordinator goes on writing as members tell it what they own.
-        self._until(self._replicas_agree, READING_MS, "replicas do not end alike")
+        done = lambda: self._is_well() and self._replicas_agree()  # noqa: E731
+        self._until(done, HEALING_MS, "replicas do not end alike")
         self._at_end()
 
     def _groups_come_to_rest(self, groups: Groups) -> None:

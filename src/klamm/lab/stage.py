@@ -171,10 +171,14 @@ class Stage:
         return found[0]
 
     def wait_in_sync(self, topic: str, brokers: Collection[int]) -> None:
+        """Until everybody who runs has heard that just these are: the leader may be the last to hear of it."""
         wanted = set(brokers)
-        self.wait_places(
-            topic, lambda place: set(place.in_sync) == wanted, f"just {_listed(brokers)} in sync for {topic}"
-        )
+
+        def is_known_to(address: Address) -> bool:
+            places = _partitions([address], topic)
+            return bool(places) and all(set(place.in_sync) == wanted for place in places)
+
+        wait_until(lambda: all(map(is_known_to, self._running())), f"just {_listed(brokers)} in sync for {topic}")
 
     def wait_led(self, topic: str, among: Collection[int]) -> int:
         """Until one of these leads the topic's only partition; which."""

@@ -101,7 +101,7 @@ def test_a_table_that_somebody_removed(tmp_path: Path) -> None:
     (directory.checkpoint("revenue") / "commits" / "0").touch()
     claim = directory.claimed(query, "a")
     assert claim.missing_tables == ("table revenue",) and claim.new_outputs == ("table new", "topic revenue")
-    queries: Any = SimpleNamespace(new_outputs={}, missing_tables={"revenue": claim.missing_tables})
+    queries: Any = SimpleNamespace(new_outputs={}, missing_tables={"revenue": claim.missing_tables}, new_columns=dict)
     (told,) = surprises(queries, directory)
     assert told.startswith("missing: table revenue. Query revenue has written to it before") and "--reset" in told
     Path(directory.table("revenue")).mkdir(parents=True)

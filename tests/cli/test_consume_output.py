@@ -1,6 +1,7 @@
 """What was seen is noted, whenever Ctrl-C comes."""
 
 import os
+import select
 import signal
 import threading
 import time
@@ -47,8 +48,12 @@ def test_whoever_sees_a_record_may_press_ctrl_c_at_once(pipe: tuple[int, int]) -
 def test_a_pipe_that_nobody_empties_does_not_keep_us(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consume_output, "GRACE_SECONDS", 0.1)
     noted: list[bool] = []
-    timer = threading.Timer(0.2, signal.pthread_kill, (MAIN, signal.SIGINT))
-    timer.start()
+
+    def interrupt_who_writes() -> None:
+        select.select([pipe[0]], [], [])
+        signal.pthread_kill(MAIN, signal.SIGINT)
+
+    threading.Thread(target=interrupt_who_writes, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         Output(pipe[1]).write_and_note(b"x" * 1_000_000, lambda: noted.append(True))
     assert noted == [], "it is not out"

@@ -16,7 +16,8 @@ from klamm.cli.group_seen import (
     groups_seen,
     owned_partitions,
 )
-from klamm.cli.group_views import LIST_GROUPS, OFFSETS_TOPIC
+from klamm.cli.group_views import LIST_GROUPS
+from klamm.controller.names import CONSUMER_OFFSETS
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, NoAnswer
@@ -180,7 +181,7 @@ def test_the_groups_of_a_broker_that_does_not_answer_are_said_to_be_missing(
 
 def offsets_topic(*leaders: int) -> list[MetadataResponseTopic]:
     partitions = [MetadataResponsePartition(0, index, leader_id=leader) for index, leader in enumerate(leaders)]
-    return [MetadataResponseTopic(name=OFFSETS_TOPIC, partitions=partitions)]
+    return [MetadataResponseTopic(name=CONSUMER_OFFSETS, partitions=partitions)]
 
 
 @pytest.mark.parametrize(

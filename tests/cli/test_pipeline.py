@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,31 @@ def test_the_generator_says_what_numbers_it_wants(
     with pytest.raises(SystemExit):
         main(["pipeline", "generate", option, value])
     assert said in capsys.readouterr().err
+
+
+def test_in_the_end_it_says_where_the_tables_are(file: Path, tmp_path: Path) -> None:
+    from klamm.cli import pipeline_run
+    from klamm.pipeline.loading import loaded
+    from klamm.pipeline.progress import Standing
+    from klamm.pipeline.queries import Wishes
+    from klamm.pipeline.running import Job, Outcome
+
+    class Shown:
+        def __init__(self) -> None:
+            self.said: list[str] = []
+
+        def say(self, text: str) -> None:
+            self.said.append(text)
+
+        def end(self, standing: Standing, how: str) -> None:
+            self.said.append(how)
+
+    shown: Any = Shown()
+    job = Job(loaded(file), Directory(tmp_path / "data"), Wishes("127.0.0.1:9092", once=True))
+    assert pipeline_run._told_end(shown, Outcome(Standing("shop", {}, ()), was_stopped=False), job) == 0
+    how, where = shown.said
+    assert how == "done" and where.startswith(f"tables in {tmp_path / 'data' / 'tables'}; ")
+    assert 'DeltaTable("…/orders").to_pandas()' in where
 
 
 def test_an_example_to_start_from(tmp_path: Path) -> None:

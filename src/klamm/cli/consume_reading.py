@@ -21,6 +21,7 @@ QUIET_SECONDS = 5.0
 """When nothing has come for so long, somebody should ask whether everything is still where it was."""
 PASSING = ("UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "_ALL_BROKERS_DOWN")
 """What brokers say that have not heard of a topic yet, or are on their way up or down: librdkafka asks again."""
+NO_REASON = "without setting an exception"
 
 WhenQuiet = Callable[[float], None]
 """Called now and then while nothing comes, with the seconds since something did."""
@@ -107,8 +108,10 @@ class Reading:
             if not batch:
                 message = self._consumer.poll(WAIT_SECONDS)
                 return [] if message is None else [message]
-        except SystemError:
+        except SystemError as problem:
             # The client loses a Ctrl-C that comes in the middle of a callback of ours: it fails, and does not say why.
+            if NO_REASON not in str(problem):
+                raise
             raise KeyboardInterrupt from None
         return batch
 

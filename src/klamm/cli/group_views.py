@@ -28,13 +28,12 @@ from klamm.cli.group_seen import (
 )
 from klamm.cli.options import Misused, addresses_of, bootstrap_of
 from klamm.cli.saying import counted, failed, print_json, table
-from klamm.ids import TopicPartition
+from klamm.controller.names import CONSUMER_OFFSETS
+from klamm.ids import NO_BROKER, TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 LIST_GROUPS = 16
-OFFSETS_TOPIC, NO_LEADER = "__consumer_offsets", -1
-"""A group is coordinated by the leader of its partition of this topic."""
 STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 
 
@@ -72,9 +71,10 @@ def _listed(
     """Groups in the order of their names, and the exit code: who leads none of the groups' partitions misses none."""
     found: dict[str, dict[str, object]] = {}
     code = 0
-    leaders = set(cluster.leaders([OFFSETS_TOPIC]).values())
-    if NO_LEADER in leaders:
-        code = failed(command, f"groups are missing: not every partition of {OFFSETS_TOPIC} has a leader")
+    # A group is coordinated by the leader of its partition of this topic.
+    leaders = set(cluster.leaders([CONSUMER_OFFSETS]).values())
+    if NO_BROKER in leaders:
+        code = failed(command, f"groups are missing: not every partition of {CONSUMER_OFFSETS} has a leader")
     for broker_id, address in sorted(cluster.brokers().items()):
         try:
             found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}

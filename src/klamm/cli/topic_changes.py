@@ -8,6 +8,7 @@ from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
 from klamm.cli.topic_asking import no_topic
+from klamm.controller.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from klamm.local.asking import first_answer
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0
 CHANGE_SECONDS = 30.0
 BROKER_DEFAULT = -1
-INTERNAL = {"__consumer_offsets": "the offsets of all groups", "__transaction_state": "the state of all transactions"}
+INTERNAL = {CONSUMER_OFFSETS: "the offsets of all groups", TRANSACTION_STATE: "the state of all transactions"}
 """What is lost with a topic that the brokers keep for themselves."""
 
 

@@ -30,7 +30,7 @@ from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a
 
 Tables are in DATA/tables, and how far it has read in DATA/checkpoints; DATA is pipeline-data/NAME unless --data says
 otherwise. Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
-table SOURCE_quarantine and topic SOURCE.quarantine, with the reason.
+table SOURCE_quarantine and topic TOPIC.quarantine, with the reason.
 
 examples:
   klamm pipeline run invoice.py --once

@@ -14,7 +14,7 @@ TRACEBACK = "Traceback (most recent call last):"
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*))?$")
 CAUSED_BY = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.*)", re.M)
-PLAN = re.compile(r"\n+(?:=== .*|'?[A-Z]\w+ .*|[+:]- .*|JVM stacktrace:)", re.S)
+PLAN = re.compile(r"\n+(?:===? .*|'?[A-Z]\w+ .*|[+:]- .*|JVM stacktrace:)", re.S)
 STATE = re.compile(r"SQLSTATE: \w{5}")
 OURS = "klamm."
 LONGEST = 600
@@ -110,5 +110,5 @@ def _is_same(file: str, path: Path) -> bool:
 
 
 def _short(text: str) -> str:
-    text = " ".join(STATE.sub("", text).split()).strip()
+    text = " ".join(STATE.sub("", text).split()).rstrip(" ;")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

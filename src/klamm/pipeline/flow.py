@@ -70,7 +70,8 @@ class Flow:
             if parameter.name not in known:
                 raise BadPipeline(
                     f"{self.where(name)} has a parameter `{parameter.name}`, and there is no source or step of that "
-                    f"name.{meant(parameter.name, known)} A function that others name has to be in `steps`."
+                    f"name.{meant(parameter.name, known)} A function that others name has to be in `steps`, "
+                    "or make an output."
                 )
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
                 raise BadPipeline(f"{self.where(name)}: leave out the `/`, parameters are given by name.")

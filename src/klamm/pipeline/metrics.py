@@ -48,10 +48,13 @@ def exposition(standing: Standing) -> str:
     family("late_rows_total", "counter", "Dropped by a watermark.", [({"query": q.name}, q.late) for q in queries])
     family("state_rows", "gauge", "Rows of state.", [({"query": q.name}, q.state_rows) for q in queries])
     labels = (*standing.outputs, *standing.quarantines)
-    added, replaced = standing.done.added, standing.done.replaced
+    added, replaced, left_out = standing.done.added, standing.done.replaced, standing.done.left_out
     family("rows_added_total", "counter", "Rows that are new.", [({"output": name}, added[name]) for name in labels])
     family(
         "rows_replaced_total", "counter", "Rows in place of older ones.", [({"output": n}, replaced[n]) for n in labels]
+    )
+    family(
+        "rows_left_out_total", "counter", "Whose key is there already.", [({"output": n}, left_out[n]) for n in labels]
     )
     family(
         "quarantined_total",

@@ -146,7 +146,11 @@ def document(standing: Standing, names: Sequence[str] | None = None) -> dict[str
         "late": standing.late,
         "said": list(standing.said),
         "outputs": {
-            label: {"added": standing.done.added[label], "replaced": standing.done.replaced[label]}
+            label: {
+                "added": standing.done.added[label],
+                "replaced": standing.done.replaced[label],
+                "leftOut": standing.done.left_out[label],
+            }
             for label in (*standing.outputs, *standing.quarantines)
         },
         "queries": {

@@ -94,7 +94,7 @@ def complaint(output: Output, rows: Sequence[Mapping[str, Any]]) -> str:
             return f"it expects a column `{unknown[0]}`, which is not there.{meant(unknown[0], rows[0])}"
         found = next((row for row in left if all(_is_same(row[name], value) for name, value in expected.items())), None)
         if found is None:
-            return f"there is no row {shown(expected)}"
+            return f"there is no row {shown(expected)}{_nearest(expected, left)}"
         left.remove(found)
     if not left:
         return ""
@@ -106,10 +106,23 @@ def shown(row: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in row.items())
 
 
+def _nearest(expected: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """In which columns the row that is most like it differs."""
+    differing = [{name for name, value in expected.items() if not _is_same(row[name], value)} for row in rows]
+    fewest = min(differing, key=len, default=set(expected))
+    if len(fewest) == len(expected):
+        return ""
+    row = rows[differing.index(fewest)]
+    others = {name: row[name] for name in expected if name in fewest}
+    return f"; the row that is most like it has {shown(others)}"
+
+
 def _is_same(found: Any, expected: Any) -> bool:
     """As equal as a person would say: 3 and Decimal('3.00'), a time and its text, bytes and their text."""
     if found == expected:
         return True
+    if isinstance(found, datetime) and isinstance(expected, datetime | str):
+        return _is_same_time(found, expected)
     if isinstance(found, bytes | bytearray) and isinstance(expected, str):
         return bytes(found) == expected.encode()
     if isinstance(found, Mapping) and isinstance(expected, Mapping):
@@ -121,6 +134,18 @@ def _is_same(found: Any, expected: Any) -> bool:
     if isinstance(found, str) != isinstance(expected, str):
         return str(found) == str(expected)
     return isinstance(expected, float | int) and abs(float(found) - float(expected)) < 1e-9
+
+
+def _is_same_time(found: datetime, expected: datetime | str) -> bool:
+    """Spark hands times out in this machine's zone and without it. Who names a zone means an instant."""
+    if isinstance(expected, str):
+        try:
+            expected = datetime.fromisoformat(expected)
+        except ValueError:
+            return False
+    if (found.tzinfo is None) == (expected.tzinfo is None):
+        return found == expected
+    return found.astimezone(UTC) == expected.astimezone(UTC)
 
 
 def _frames(

@@ -52,11 +52,13 @@ def _outputs(standing: Standing) -> Grid:
     grid.add_column("output")
     grid.add_column("rows added", justify="right")
     grid.add_column("replaced", justify="right")
+    grid.add_column("left out", justify="right")
     for label in standing.outputs:
-        replaced = standing.done.replaced[label]
-        grid.add_row(label, f"{standing.done.added[label]:,}", f"{replaced:,}" if replaced else "")
+        done = standing.done
+        others = (f"{count:,}" if count else "" for count in (done.replaced[label], done.left_out[label]))
+        grid.add_row(label, f"{done.added[label]:,}", *others)
     if standing.quarantines:
-        grid.add_row("quarantine", f"{standing.quarantined:,}", "", style="red" if standing.quarantined else "")
+        grid.add_row("quarantine", f"{standing.quarantined:,}", style="red" if standing.quarantined else "")
     return grid
 
 
@@ -93,11 +95,17 @@ def summary(standing: Standing, ended: str) -> RenderableType:
     )
     grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     grid.add_column("output")
-    grid.add_column("rows added", justify="right")
-    grid.add_column("replaced", justify="right")
+    counters = {"rows added": standing.done.added, "replaced": standing.done.replaced}
+    has_doubles = standing.done.left_out.total() > 0
+    if has_doubles:
+        counters["left out"] = standing.done.left_out
+    for heading in counters:
+        grid.add_column(heading, justify="right")
     for label in (*standing.outputs, *standing.quarantines):
-        grid.add_row(label, f"{standing.done.added[label]:,}", f"{standing.done.replaced[label]:,}")
+        grid.add_row(label, *(f"{counter[label]:,}" for counter in counters.values()))
     parts: list[RenderableType] = [head, Text(), grid]
+    if has_doubles:
+        parts += [Text(), Text("left out: another row has their key, and stays")]
     if standing.done.quarantined:
         reasons = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         reasons.add_column("why in quarantine")

@@ -33,12 +33,15 @@ class Done:
 
     added: Counter[str] = field(default_factory=Counter)
     replaced: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Rows whose key is there in another row, which stays."""
     quarantined: Counter[str] = field(default_factory=Counter)
     """By reason."""
 
     def add(self, other: "Done") -> None:
         self.added.update(other.added)
         self.replaced.update(other.replaced)
+        self.left_out.update(other.left_out)
         self.quarantined.update(other.quarantined)
 
 
@@ -141,6 +144,7 @@ class BatchWriter:
         written = self._tables[name].write(rows, batch_id)
         done.added[label] += written.rows_added
         done.replaced[label] += written.rows_replaced
+        done.left_out[label] += written.rows_left_out
         return not written.was_done
 
     def _to_topic(self, rows: "DataFrame", topic: Topic, done: Done) -> None:

@@ -68,7 +68,12 @@ def test_a_column_that_is_not_there_without_spark_s_plan() -> None:
     )
     said = paragraph(AnalysisException(text))
     assert "Did you mean one of the following? [`total`]" in said
-    assert "Project" not in said and "SQLSTATE" not in said
+    assert "Project" not in said and "SQLSTATE" not in said and not said.endswith(";")
+
+
+def test_a_type_that_does_not_exist_without_the_arrow_below_it() -> None:
+    text = "\n[PARSE_SYNTAX_ERROR] Syntax error at 'strin'. SQLSTATE: 42601\n\n== SQL ==\nid strin\n---^^^\n"
+    assert paragraph(AnalysisException(text)) == "[PARSE_SYNTAX_ERROR] Syntax error at 'strin'."
 
 
 def test_raised_on_this_side(tmp_path: Path) -> None:

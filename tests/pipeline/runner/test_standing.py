@@ -42,7 +42,7 @@ def half_way() -> Standing:
     done = Done(
         Counter({"table orders": 190, "table orders_quarantine": 10, "topic orders.quarantine": 10}),
         Counter({"table orders": 3}),
-        Counter({"is not JSON": 7, "has a [bold] total": 3}),
+        quarantined=Counter({"is not JSON": 7, "has a [bold] total": 3}),
     )
     note(standing, "orders", report(0, 0, 100, 195), done)
     note(standing, "revenue", report(0, 0, 50, 195, late=4), Done(Counter({"topic revenue": 5})))
@@ -129,14 +129,26 @@ def test_the_summary() -> None:
     assert ["is", "not", "JSON", "7"] in lines
     assert ["has", "a", "[bold]", "total", "3"] in lines
     assert "too late for their window, and in none: revenue 4" in text
+    assert "left out" not in text
     assert view.duration(75) == "1 min 15 s" and view.duration(7300) == "2 h 1 min"
+
+
+def test_rows_whose_key_is_there_are_told() -> None:
+    """Else records would be missing in the sum, and a key that is none would go unnoticed."""
+    standing = half_way()
+    standing.done.left_out["table orders"] = 7
+    text = shown(view.summary(standing, "done"))
+    assert ["table", "orders", "190", "3", "7"] in [line.split() for line in text.splitlines()]
+    assert "left out: another row has their key, and stays" in text
+    assert document(standing)["outputs"]["table orders"]["leftOut"] == 7
+    assert 'klamm_pipeline_rows_left_out_total{pipeline="shop",output="table orders"} 7' in exposition(standing)
 
 
 def test_for_programs() -> None:
     found = document(half_way(), ["revenue"])
     assert list(found["queries"]) == ["revenue"]
     assert found["queries"]["revenue"]["lag"] == {"orders-0": 145, "orders-1": 155}
-    assert found["outputs"]["table orders"] == {"added": 190, "replaced": 3}
+    assert found["outputs"]["table orders"] == {"added": 190, "replaced": 3, "leftOut": 0}
     assert found["quarantined"] == {"is not JSON": 7, "has a [bold] total": 3}
 
 

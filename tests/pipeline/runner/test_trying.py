@@ -1,8 +1,11 @@
 """What an output is expected to be, and what it is."""
 
-from datetime import datetime
+import time
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+
+import pytest
 
 from klamm.pipeline import Table
 from klamm.pipeline.trying import complaint, kept
@@ -36,10 +39,27 @@ def test_not_as_expected() -> None:
         f"{n}={v}" for n, v in ROWS[1].items()
     )
     assert said({"id": "c"}, {"id": "a"}) == "there is no row id=c"
-    assert said({"id": "a", "total": 3.7}, {"id": "b"}) == "there is no row id=a, total=3.7"
+    assert said({"id": "a", "total": 3.7}, {"id": "b"}) == (
+        "there is no row id=a, total=3.7; the row that is most like it has total=3.60"
+    )
     assert said({"id": "a"}, {"id": "a"}) == "there is no row id=a"
     assert "Did you mean `total`?" in said({"totl": 3.6})
     assert complaint(Table("orders", rows, expect=[{"id": "a"}]), []) == "there is no row id=a"
+
+
+def test_a_time_is_the_same_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark hands times out without a zone, in the machine's own: 10:00 in Vienna is 9:00 in UTC."""
+    monkeypatch.setenv("TZ", "Europe/Vienna")
+    time.tzset()
+    try:
+        same = ["2026-01-01T09:00:00Z", "2026-01-01T10:00:00+01:00", datetime(2026, 1, 1, 9, tzinfo=UTC)]
+        for written in [*same, "2026-01-01 10:00:00", "2026-01-01T10:00", datetime(2026, 1, 1, 10)]:
+            assert said({"id": "a", "at": written}, {"id": "b"}) == "", written
+        for other in ["2026-01-01T10:00:00Z", datetime(2026, 1, 1, 10, tzinfo=UTC), "2026-01-01 09:00:00", "noon"]:
+            assert "most like it has at=2026-01-01 10:00:00" in said({"id": "a", "at": other}, {"id": "b"}), other
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_row_that_is_there_twice_is_not_called_unexpected() -> None:

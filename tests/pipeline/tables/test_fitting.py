@@ -23,7 +23,7 @@ def test_new_columns_are_added_to_a_delta_table(tmp_path: Path) -> None:
         path = str(tmp_path / mode)
         table = open_table(session(2), path, key=("id",), on_match=mode, application="app")
         table.write(rows_of([("a", 1), ("b", 1)], COLUMNS), 0)
-        assert table.write(rows_of([("a", "new", 2), ("c", "new", 2)], more), 1) == Written(1, number)
+        assert table.write(rows_of([("a", "new", 2), ("c", "new", 2)], more), 1) == Written(1, number, 1 - number)
         rows = {row["id"]: (row["amount"], row["note"]) for row in DeltaTable(path).to_pyarrow_table().to_pylist()}
         assert rows == {"a": (2, "new") if number else (1, None), "b": (1, None), "c": (2, "new")}
 

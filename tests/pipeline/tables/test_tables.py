@@ -36,11 +36,11 @@ def test_a_batch_that_is_done_is_skipped(spark: "SparkSession", tmp_path: Path, 
     path = tmp_path / "t"
     first = rows_of(spark, [("a", 1, 10), ("a", 1, 10)])
     table = open_table(spark, str(path), format=kind, application="app")
-    assert table.write(first, 0) == Written(2, 0, False)
+    assert table.write(first, 0) == Written(2)
     again = open_table(spark, f"file:{path}", format=kind, application="app")
     assert again.write(first, 0) == Written(was_done=True)
     other = open_table(spark, str(path), format=kind, application="other")
-    assert other.write(rows_of(spark, [("c", 1, 30)]), 0) == Written(1, 0, False)
+    assert other.write(rows_of(spark, [("c", 1, 30)]), 0) == Written(1)
     assert read(path) == [("a", 1, 10), ("a", 1, 10), ("c", 1, 30)]
 
 
@@ -66,10 +66,10 @@ def test_one_row_a_key(spark: "SparkSession", tmp_path: Path, mode: str, kept: i
     """The first or the last in the frame's order; over the buckets that Spark deals, two at first and then one."""
     table = open_table(spark, str(tmp_path), key=("id", "line"), on_match=mode, application="app")
     twice = [(f"k{number}", number % 3, turn) for turn in (0, 1) for number in range(20)]
-    assert table.write(rows_of(spark, twice), 0) == Written(20, 0)
+    assert table.write(rows_of(spark, twice), 0) == Written(20, 0, 20)
     assert read(tmp_path) == sorted((f"k{number}", number % 3, kept) for number in range(20))
     later = [(f"k{number}", number % 3, 2) for number in range(10, 30)]
-    assert table.write(rows_of(spark, later), 1) == Written(10, 10 if mode == "update" else 0)
+    assert table.write(rows_of(spark, later), 1) == Written(10, *((10, 0) if mode == "update" else (0, 10)))
     old = [(f"k{number}", number % 3, 2 * kept if number >= 10 else kept) for number in range(20)]
     assert read(tmp_path) == sorted(old + later[10:])
 

@@ -119,7 +119,7 @@ class DeltaSink:
         if report.added or report.removed:
             self._commit(table, work, report, [Transaction(self._application, batch_id)])
         self._last_bytes = sum(file.size for file in report.added if file.is_change)
-        return Written(report.rows_added, report.rows_replaced)
+        return Written(report.rows_added, report.rows_replaced, report.rows_left_out)
 
     def _work(self, table: DeltaTable, stem: str) -> Work:
         schema = _schema_of(table, self._directory)

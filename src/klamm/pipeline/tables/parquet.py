@@ -63,7 +63,7 @@ class ParquetSink:
             _write_down(self._done, {"application": self._application, "batch": batch_id})
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-        return Written(report.rows_added, 0)
+        return Written(report.rows_added, 0, report.rows_left_out)
 
     def new_columns(self, rows: StructType) -> list[str]:
         note = self._directory / OURS / SCHEMA

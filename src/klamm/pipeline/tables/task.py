@@ -65,7 +65,7 @@ def _ignore(work: Work, gathered: Gathered, keys: pa.Table, place: Place, files:
             found = _keys_found(file, work, wanted)
             if found.num_rows:
                 wanted = wanted.filter(pc.invert(is_among(wanted, found, work.key)))
-    report = Report(rows_added=wanted.num_rows)
+    report = Report(rows_added=wanted.num_rows, rows_left_out=gathered.num_rows - wanted.num_rows)
     if report.rows_added:
         _write_those(gathered, wanted.column(ORDER), work, files)
         mine = [file for file in work.files if belongs_into(file, place)]
@@ -90,6 +90,7 @@ def _update(work: Work, gathered: Gathered, keys: pa.Table, place: Place, files:
     _write_those(gathered, wanted.column(ORDER), work, files)
     report.rows_added = new.num_rows
     report.rows_replaced = wanted.num_rows - new.num_rows
+    report.rows_left_out = gathered.num_rows - wanted.num_rows
     return report
 
 

@@ -13,6 +13,8 @@ class Written:
 
     rows_added: int = 0
     rows_replaced: int = 0
+    rows_left_out: int = 0
+    """Whose key the table, or the batch itself, has in another row."""
     was_done: bool = False
 
 
@@ -58,6 +60,7 @@ class Report:
     removed: list[str] = field(default_factory=list)
     rows_added: int = 0
     rows_replaced: int = 0
+    rows_left_out: int = 0
     null_keys: int = 0
 
     def to_json(self) -> str:
@@ -72,5 +75,6 @@ class Report:
             together.removed += one["removed"]
             together.rows_added += one["rows_added"]
             together.rows_replaced += one["rows_replaced"]
+            together.rows_left_out += one["rows_left_out"]
             together.null_keys += one["null_keys"]
         return together

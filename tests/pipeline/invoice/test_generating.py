@@ -4,10 +4,12 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import klamm
 from klamm.cli.pipeline_generate import run
+from klamm.pipeline.invoice import sending
 from klamm.pipeline.invoice.generator import COPY, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import PARTITIONS
@@ -45,3 +47,20 @@ def _values(servers: str) -> list[bytes]:
         values.append(message.value() or b"")
     reader.close()
     return values
+
+
+def test_a_pace_is_kept_without_turning_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka waits whole milliseconds: a thousand records a second took a core, asking again and again."""
+    now, asked = 100.0, 0
+
+    def poll(seconds: float) -> None:
+        nonlocal now, asked
+        asked += 1
+        now += int(seconds * 1_000) / 1_000 + 1e-6
+
+    monkeypatch.setattr(sending.time, "monotonic", lambda: now)
+    pace = sending._Pace(1_000)
+    for record in range(5_000):
+        pace.wait_for(record, poll)
+    assert 4.98 < now - 100.0 < 5.01
+    assert asked < 1_000

@@ -59,7 +59,8 @@ class Twin:
                 after[row[:2]] = row
         self.rows = list(after.values())
         replaced = {row[:2] for row in rows} & set(before) if self.mode == "update" else set()
-        return Written(len(after) - len(before), len(replaced))
+        added = len(after) - len(before)
+        return Written(added, len(replaced), len(rows) - added - len(replaced))
 
 
 def some_rows(chance: random.Random) -> list[tuple[Any, ...]]:

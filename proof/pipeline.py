@@ -26,7 +26,7 @@ EXAMPLE = ROOT / "examples" / "invoice.py"
 TOPIC = "invoice"
 CALM, HARMED = "calm", "harmed"
 CALM_MASTER, HARMED_MASTER = "local[2]", "local-cluster[2,1,1024]"
-CALM_COUNT, HARMED_COUNT, RUNS = 1_000_000, 150_000, 10
+CALM_COUNT, HARMED_COUNT, RUNS = 1_000_000, 45_000, 10
 SHARES = ["--malformed", "0.01", "--copied", "0.01", "--late", "0.02"]
 CALM_STEP_MS, HARMED_STEP_MS = 36, 100
 """By their times, so much lies between two invoices: windows close in harmed runs too, and yet the brokers that are up

@@ -62,6 +62,30 @@ def test_a_pipe_that_nobody_empties_does_not_keep_us(pipe: tuple[int, int], monk
         left -= len(os.read(pipe[0], 1 << 20))
 
 
+def test_ctrl_c_that_another_thread_took_is_heard(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not end the wait, as one that comes a moment before the wait does not: that was waited out for ever."""
+    monkeypatch.setattr(consume_output, "GRACE_SECONDS", 0.1)
+    is_over = threading.Event()
+
+    def interrupt_and_at_last_read() -> None:
+        select.select([pipe[0]], [], [])
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        is_over.wait(20)
+        left = 1_000_000
+        while left:
+            left -= len(os.read(pipe[0], 1 << 20))
+
+    reader = threading.Thread(target=interrupt_and_at_last_read)
+    reader.start()
+    noted: list[bool] = []
+    with pytest.raises(KeyboardInterrupt):
+        Output(pipe[1]).write_and_note(b"x" * 1_000_000, lambda: noted.append(True))
+    was_noted = list(noted)
+    is_over.set()
+    reader.join()
+    assert was_noted == [], "it was heard while nobody read"
+
+
 def test_all_of_it_is_written_before_it_is_noted(pipe: tuple[int, int]) -> None:
     seen: list[bytes] = []
 

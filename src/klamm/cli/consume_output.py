@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import FileIO
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 GRACE_SECONDS = 1.0
 """What was begun when Ctrl-C came may take so long; a pipe that nobody empties takes for ever."""
 LOOK_SECONDS = 0.005
+HEED_SECONDS = 0.1
+"""A signal that comes right before a wait does not end it, nor one that another thread took: so no wait is long."""
 
 
 @dataclass(slots=True)
@@ -26,6 +28,12 @@ class _Job:
     note: Callable[[], None]
     is_done: bool = False
     result: SimpleQueue[Exception | None] = field(default_factory=SimpleQueue)
+
+
+def _result_of(job: _Job) -> Exception | None:
+    while True:
+        with contextlib.suppress(Empty):
+            return job.result.get(timeout=HEED_SECONDS)
 
 
 class Output:
@@ -49,7 +57,7 @@ class Output:
         job = _Job(text, note)
         try:
             self._jobs.put(job)
-            problem = job.result.get()
+            problem = _result_of(job)
         except KeyboardInterrupt:
             until = time.monotonic() + GRACE_SECONDS
             while not job.is_done and time.monotonic() < until:

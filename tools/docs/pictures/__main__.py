@@ -29,6 +29,8 @@ def main() -> None:
             draw_groups,
             draw_failover,
         ):
+            # A picture that pauses a follower must not find it leading since the picture before.
+            live.wait_as_placed("invoice")
             draw(live, options.into)
             print(draw.__name__.removeprefix("draw_"), flush=True)
 

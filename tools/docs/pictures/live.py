@@ -85,6 +85,15 @@ class Live:
 
         self.wait(f"all replicas of {topic} are in sync", everybody)
 
+    def wait_as_placed(self, topic: str) -> None:
+        """All in sync, and led by whom they were placed to be led: a broker that was paused or killed leads less."""
+
+        def as_placed() -> bool:
+            partitions = self.seen(topic).partitions
+            return not any(each.is_under_replicated or each.leader != each.replicas[0] for each in partitions)
+
+        self.wait(f"the preferred leaders of {topic} lead", as_placed)
+
 
 @contextlib.contextmanager
 def six_brokers() -> Iterator[Live]:

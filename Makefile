@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 JARS := .jars/kafka
 
+# A test that nothing can interrupt ends its process, with the stacks of its threads.
+UNENDING := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+
 .DEFAULT_GOAL := help
 .PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
 	proof-calm proof-start proof-wiped proof-pipeline proof-fixtures sim chaos crash fuzz clean
@@ -48,10 +51,10 @@ check: install
 	$(BIN)/python -m pytest tests/test_tidy.py
 
 test: check compiled
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not compat and not crash and not long" --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not compat and not crash and not long" --durations=10 $(UNENDING)
 
 compat: install compiled jars spark-jars kcat links
-	$(BIN)/python -m pytest -m "compat and not long" --durations=5
+	$(BIN)/python -m pytest -m "compat and not long" --durations=5 $(UNENDING)
 
 # Whole pipelines: on Apache Kafka as well, on Spark's own masters, killed and run again.
 compat-long: install compiled jars spark-jars

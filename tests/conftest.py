@@ -9,7 +9,7 @@ import signal
 
 from hypothesis import settings
 
-pytest_plugins = ["pytester", "tests.harness.fixtures"]
+pytest_plugins = ["pytester", "tests.harness.failing", "tests.harness.fixtures"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

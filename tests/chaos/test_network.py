@@ -22,7 +22,9 @@ print("listens", flush=True)
 while True:
     threading.Thread(target=echo, args=[listener.accept()[0]], daemon=True).start()
 """
-PATIENCE_SECONDS = 0.4
+SILENCE_SECONDS = 0.4
+"""Who expects to hear nothing waits no longer than that. Who expects something waits as long as a busy machine takes."""
+ANSWER_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +44,7 @@ def network() -> Iterator[Network]:
 
 @pytest.fixture
 def line(network: Network) -> Iterator[socket.socket]:
-    with socket.create_connection((network.address(0), PORT), 10) as line:
-        line.settimeout(PATIENCE_SECONDS)
+    with socket.create_connection((network.address(0), PORT), ANSWER_SECONDS) as line:
         assert answer(line) == b"hello"
         yield line
 
@@ -64,10 +65,11 @@ def ruled(network: Network, rules: list[str]) -> Iterator[None]:
 def test_what_is_not_heard_arrives_when_the_link_is_mended(network: Network, line: socket.socket, kind: str) -> None:
     deaf, mute = network.deaf_to(MACHINE), network.mute_to(MACHINE)
     with ruled(network, {"deaf": deaf, "mute": mute, "cut": deaf + mute}[kind]):
+        line.settimeout(SILENCE_SECONDS)
         with pytest.raises(TimeoutError):
             answer(line)
         assert network.dropped(0) > 0
-    line.settimeout(20)
+    line.settimeout(ANSWER_SECONDS)
     assert line.recv(100) == b"hello", "TCP says it again"
 
 

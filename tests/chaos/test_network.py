@@ -23,7 +23,7 @@ while True:
     threading.Thread(target=echo, args=[listener.accept()[0]], daemon=True).start()
 """
 SILENCE_SECONDS = 0.4
-"""Who expects to hear nothing waits no longer than that. Who expects something waits as long as a busy machine takes."""
+"""Who expects to hear nothing waits no longer than that. Who expects something as long as a busy machine takes."""
 ANSWER_SECONDS = 60
 
 

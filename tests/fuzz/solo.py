@@ -7,7 +7,6 @@ to be woken for. Flushes are said to be done at once.
 import struct
 from collections import deque
 from collections.abc import Iterable
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,12 +28,10 @@ MOST_WAKES = 3
 
 
 class Solo:
-    def __init__(self, directory: Path, seed: int) -> None:
-        overrides = {"node.id": "0", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": str(directory)}
+    def __init__(self, files: RealFiles, seed: int) -> None:
+        overrides = {"node.id": "0", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": str(files.root)}
         self.facts: list[Fact] = []
-        self.node = assembled(
-            BrokerConfig.from_properties((), overrides), RealFiles(directory), Random(seed), self.facts.append
-        )
+        self.node = assembled(BrokerConfig.from_properties((), overrides), files, Random(seed), self.facts.append)
         self._monotonic_ms = 0.0
         self._wake_ms: float | None = None
         self._connections = 0

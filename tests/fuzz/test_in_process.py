@@ -2,12 +2,12 @@
 again afterwards."""
 
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from klamm.node.facts import HandlerFailed
+from klamm.runtime.files import RealFiles
 from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from klamm.wire.messages.delete_topics import DeleteTopicsRequest
 from klamm.wire.messages.fetch import FetchResponse
@@ -21,8 +21,8 @@ TIDY_EVERY = 500
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_mutated_frames_are_answered_or_closed_and_the_disk_stays_sound(tmp_path: Path, seed: int) -> None:
-    solo = Solo(tmp_path, seed)
+def test_mutated_frames_are_answered_or_closed_and_the_disk_stays_sound(real_files: RealFiles, seed: int) -> None:
+    solo = Solo(real_files, seed)
     corpus = Corpus(Random(seed))
     mutations = Mutations(Random(seed), corpus)
     outcomes: Counter[str] = Counter()
@@ -43,10 +43,11 @@ def test_mutated_frames_are_answered_or_closed_and_the_disk_stays_sound(tmp_path
     # The mix is worth something only if a good part of it gets through.
     assert outcomes["answered"] > FRAMES // 4 and outcomes["closed"] > FRAMES // 10, outcomes
     known = _topics(solo)
-    again = Solo(tmp_path, seed + 100)
+    real_files.close()
+    again = Solo(real_files, seed + 100)
     assert _topics(again) == known, "found again after a crash"
     again.stop()
-    clean = Solo(tmp_path, seed + 200)
+    clean = Solo(real_files, seed + 200)
     assert _topics(clean) == known, "found again after a clean shutdown"
     _check_facts(clean)
 

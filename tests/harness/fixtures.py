@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pytest
 
+from klamm.runtime.files import RealFiles
 from tests.harness.kafka_node import KafkaNode
 from tests.harness.klamm_node import KlammNode
 from tests.harness.node import Node, under_test
@@ -51,6 +52,14 @@ def start_module_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Star
     """The same for all tests of a module."""
     with _starter(tmp_path_factory.mktemp("nodes")) as start:
         yield start
+
+
+@pytest.fixture
+def real_files(tmp_path: Path) -> Iterator[RealFiles]:
+    """The test's directory as a node sees it. The process outlives the test, and so would open files."""
+    files = RealFiles(tmp_path)
+    yield files
+    files.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """`klamm.Cluster`: nodes inside this process, on a thread of their own."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
@@ -69,8 +70,22 @@ def test_without_a_directory_nothing_is_left() -> None:
     with klamm.Cluster(brokers=1) as cluster:
         directory = cluster._opened.directory
         assert directory.is_dir()
+        for end in (cluster.kill, cluster.stop):
+            write(cluster.bootstrap_servers, "greetings", "hello")
+            end(0)
+            cluster.start(0)
+        assert open_files_in(directory)
     assert not directory.exists()
+    assert not open_files_in(directory), "a fixture opens hundreds of clusters in one process"
     assert not any(thread.name == "klamm-cluster" for thread in set(threading.enumerate()) - before)
+
+
+def open_files_in(directory: Path) -> list[str]:
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(str(descriptor.readlink()))
+    return [name for name in found if name.startswith(str(directory))]
 
 
 def test_with_a_directory_the_cluster_is_the_same_again_here_and_as_processes(tmp_path: Path) -> None:

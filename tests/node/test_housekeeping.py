@@ -60,8 +60,8 @@ def keys_and_values(client: Client, topic: str) -> dict[bytes, bytes]:
 # Retention.
 
 
-def test_records_older_than_retention_go(tmp_path: Path) -> None:
-    world = World(RealFiles(tmp_path))
+def test_records_older_than_retention_go(tmp_path: Path, real_files: RealFiles) -> None:
+    world = World(real_files)
     client = world.connect()
     create(client, "orders", retention_ms="600000", file_delete_delay_ms="0", **SMALL_SEGMENTS)
     for number in range(40):
@@ -75,8 +75,8 @@ def test_records_older_than_retention_go(tmp_path: Path) -> None:
     assert len(list((tmp_path / "orders-0").glob("*.log"))) <= 4
 
 
-def test_a_reader_that_was_overtaken_by_retention_is_told(tmp_path: Path) -> None:
-    world = World(RealFiles(tmp_path))
+def test_a_reader_that_was_overtaken_by_retention_is_told(real_files: RealFiles) -> None:
+    world = World(real_files)
     client = world.connect()
     create(client, "orders", retention_bytes="2000", **SMALL_SEGMENTS)
     for _ in range(60):
@@ -164,8 +164,8 @@ def test_records_of_a_compacted_topic_cannot_be_deleted() -> None:
     assert deleted(client, 1, "table") == (ErrorCode.POLICY_VIOLATION, -1)
 
 
-def test_the_segments_of_deleted_records_go(tmp_path: Path) -> None:
-    world = World(RealFiles(tmp_path))
+def test_the_segments_of_deleted_records_go(tmp_path: Path, real_files: RealFiles) -> None:
+    world = World(real_files)
     client = world.connect()
     create(client, "orders", file_delete_delay_ms="0", **SMALL_SEGMENTS)
     for _ in range(60):
@@ -190,9 +190,9 @@ def test_unknown_partitions_and_empty_requests() -> None:
 
 
 @pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "files"])
-def test_of_every_key_the_last_value_stays(on_disk: bool, tmp_path: Path) -> None:
+def test_of_every_key_the_last_value_stays(on_disk: bool, real_files: RealFiles) -> None:
     """Written and read while the compaction is at work; a reader of the whole log has the same table at any time."""
-    world = World(RealFiles(tmp_path) if on_disk else None)
+    world = World(real_files if on_disk else None)
     client = compacted_topic(world)
     random = Random(3)
     table: dict[bytes, bytes] = {}
@@ -286,9 +286,11 @@ def test_a_compaction_that_finds_the_disk_full_leaves_the_log_as_it_was() -> Non
 
 
 @pytest.mark.parametrize("slices", [3, 6, 12, 24])
-def test_a_topic_made_anew_is_not_touched_by_the_compaction_of_the_old_one(tmp_path: Path, slices: int) -> None:
+def test_a_topic_made_anew_is_not_touched_by_the_compaction_of_the_old_one(
+    tmp_path: Path, real_files: RealFiles, slices: int
+) -> None:
     """The compaction is under way when its topic is deleted and another takes its name and its directory."""
-    world = World(RealFiles(tmp_path))
+    world = World(real_files)
     client = compacted_topic(world, internal_segment_bytes="100000")
     for number in range(120):
         write_keys(client, "table", {b"%d" % (number % 7): b"%d=x" % (number % 7) + b"." * 20_000})
@@ -322,9 +324,9 @@ def test_a_topic_made_anew_does_not_inherit_how_far_the_old_one_was_clean() -> N
         compacted_topic(world)
 
 
-def test_the_flush_of_a_compaction_whose_topic_is_deleted_harms_nobody(tmp_path: Path) -> None:
+def test_the_flush_of_a_compaction_whose_topic_is_deleted_harms_nobody(real_files: RealFiles) -> None:
     """The deletion is being flushed when the compaction wants its copy on disk; by then the directory has moved."""
-    world = World(RealFiles(tmp_path))
+    world = World(real_files)
     client = compacted_topic(world)
     create(client, "safe", flush_messages="1")
     for number in range(60):

@@ -1,7 +1,5 @@
 """Topics come and go: by request and by being spoken of, and under an old name never with old data (I20)."""
 
-from pathlib import Path
-
 import pytest
 
 from klamm.errors import ErrorCode
@@ -229,9 +227,9 @@ def test_produce_alone_creates_nothing(client: Client) -> None:
     assert client.ask(metadata("nowhere")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_names_of_the_greatest_length_live_and_die(tmp_path: Path) -> None:
+def test_names_of_the_greatest_length_live_and_die(real_files: RealFiles) -> None:
     """249 characters, with a partition number and what a deletion adds, on a real file system."""
-    world = World(RealFiles(tmp_path))
+    world = World(real_files)
     client = world.connect()
     name = "n" * 249
     create(client, name, 11)

@@ -106,7 +106,7 @@ class World:
     def start_again(self, **settings: str) -> None:
         self.overrides |= {key.replace("_", "."): text for key, text in settings.items()}
         if isinstance(self.files, RealFiles):
-            self.files = RealFiles(self.files.root)
+            self.files.close()
         self.start()
 
     # Time and disk.

@@ -102,20 +102,6 @@ def test_what_happens_while_a_node_starts_or_begins_to_stop_has_its_turn_afterwa
     driver.stop()
 
 
-def test_a_file_that_is_closed_while_somebody_sends_it_is_closed_when_that_is_done(tmp_path: Path) -> None:
-    """Else a deleted topic keeps its place on the disk for as long as the process lives."""
-    files = RealFiles(tmp_path)
-    file = files.file("x")
-    file.append(b"content")
-    region = file.region(0, 7)
-    file.close()
-    assert bytes(region) == b"content"
-    region.release()
-    assert files.descriptors.open_count == 0
-    file.append(b"more")
-    assert files.descriptors.open_count == 1, "and it opens again when it is used again"
-
-
 def test_minus_one_closes_no_idle_connection(tmp_path: Path) -> None:
     config = BrokerConfig.from_properties((), {"node.id": "0", "connections.max.idle.ms": "-1"})
     assert limits_of(config, RealFiles(tmp_path)).max_idle_ms == NEVER

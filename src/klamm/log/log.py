@@ -314,6 +314,7 @@ class Log:
         self._abandon_compaction()
         for segment in self.segments.all:
             segment.close()
+        self._shelf.close()
 
     def reopened(self, now: Now, tell: Tell = unheard) -> "Log":
         """The same log, recovered from what is on disk, in the place of this one, which has failed."""

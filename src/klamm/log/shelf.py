@@ -86,5 +86,10 @@ class Shelf:
                 if now_ms is None or due_ms <= now_ms:
                     file.remove()
 
+    def close(self) -> None:
+        """Let go of what is going to be removed. Who opens the log, or deletes its directory, removes it."""
+        for _, file in self._doomed or ():
+            file.close()
+
     def _snapshot_path(self, offset: Offset) -> str:
         return f"{self._directory}/{file_name(offset, SNAPSHOT)}"

@@ -72,7 +72,10 @@ class Driver:
     def stop(self) -> bool:
         """Stop: no more connections, everything on disk, and the marker that says so. Whether all of that was done."""
         self._let_go()
-        return self.node.stop()
+        try:
+            return self.node.stop()
+        finally:
+            self._files.close()
 
     def abandon(self) -> None:
         """As if the process were killed: nothing more is sent, nothing more is written."""

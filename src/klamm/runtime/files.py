@@ -3,7 +3,7 @@
 A `RealFile` is a name until it is used. Descriptors are opened on demand and closed when too many are open, by the
 clock algorithm: a use marks a file, the hand passes over marked files once. A descriptor that somebody else needs (a
 region queued on a socket, a flush in its thread) is pinned and never closed under them. A file that is removed while
-pinned lives on, nameless, until it is let go.
+pinned lives on, nameless, until it is let go. One that was opened for nothing but a flush is closed after it.
 
 What the operating system refuses becomes `DiskFailed` with its number, and a write that failed half way is taken
 back, so that the file ends where it ended before.
@@ -11,6 +11,7 @@ back, so that the file ends where it ended before.
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
 from collections import deque
@@ -23,6 +24,10 @@ from klamm.log.files import DiskFailed, DiskFull, File, Space
 SPARE_DESCRIPTORS = 32
 RESERVED_DESCRIPTORS = 1_000
 """Left for sockets and everything else when the process's limit is shared out."""
+
+FIRST_DESCRIPTOR = 1_024
+"""A cluster may be part of somebody's process, and whoever uses select() there (as Spark's Python does) can have none
+but the numbers below."""
 
 SYNC_ALL_FROM = 64
 """From so many files on, a flush while nobody is served syncs the whole file system."""
@@ -120,6 +125,13 @@ class RealFile:
         descriptor = self._descriptor if self._descriptor >= 0 else self._open()
         self._pins += 1
         return descriptor
+
+    def pin_for_flush(self) -> None:
+        """Most files that are flushed are in use. Checkpoints and snapshots are not: they were written as a whole, and
+        each time they are another file of the same name."""
+        was_open = self._descriptor >= 0
+        self.pinned_descriptor()
+        self._close_when_let_go |= not was_open
 
     def unpin(self) -> None:
         assert self._pins > 0
@@ -219,12 +231,12 @@ class Descriptors:
     def opened_for(self, full_path: str, flags: int) -> int:
         """Open a file; if the process has no descriptor left, at the cost of another file that is open."""
         try:
-            return os.open(full_path, flags | os.O_CLOEXEC, 0o644)
+            return _out_of_the_way(os.open(full_path, flags | os.O_CLOEXEC, 0o644))
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ENFILE):
                 raise
         self._close_one()
-        return os.open(full_path, flags | os.O_CLOEXEC, 0o644)
+        return _out_of_the_way(os.open(full_path, flags | os.O_CLOEXEC, 0o644))
 
     def make_room(self) -> None:
         if self.open_count >= self.limit:
@@ -346,7 +358,7 @@ class RealFiles:
         try:
             for file in files:
                 assert isinstance(file, RealFile)
-                file.pinned_descriptor()
+                file.pin_for_flush()
                 pinned.append(file)
         except DiskFailed:
             for file in pinned:
@@ -403,6 +415,16 @@ def descriptor_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
     return max(64, min(soft - RESERVED_DESCRIPTORS, soft // 2))
+
+
+def _out_of_the_way(descriptor: int) -> int:
+    """The same file under a number that nobody else has to have, if the process may have so many."""
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return moved
 
 
 def _sync_directory(path: str) -> None:

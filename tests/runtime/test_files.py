@@ -1,0 +1,67 @@
+"""Descriptors: how many are open, which numbers they have, and that none is forgotten."""
+
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+from klamm.runtime.files import FIRST_DESCRIPTOR, RealFiles
+
+
+def test_a_file_that_is_closed_while_somebody_sends_it_is_closed_when_that_is_done(real_files: RealFiles) -> None:
+    """Else a deleted topic keeps its place on the disk for as long as the process lives."""
+    file = real_files.file("x")
+    file.append(b"content")
+    region = file.region(0, 7)
+    file.close()
+    assert bytes(region) == b"content"
+    region.release()
+    assert real_files.descriptors.open_count == 0
+    file.append(b"more")
+    assert real_files.descriptors.open_count == 1, "and it opens again when it is used again"
+
+
+def test_what_is_opened_for_a_flush_alone_is_closed_after_it(real_files: RealFiles) -> None:
+    """A checkpoint is another file each time it is written. If the old ones stayed open, they would stay on disk."""
+    log = real_files.file("log")
+    log.append(b"records")
+    for number in range(5):
+        real_files.write_whole("checkpoint", b"%d" % number, durable=False)
+        real_files.flush([log, real_files.file("checkpoint")])
+    assert real_files.descriptors.open_count == 1, "the log, which is in use"
+
+
+def test_who_uses_a_file_while_it_is_flushed_finds_it_open_or_opens_it(real_files: RealFiles) -> None:
+    real_files.write_whole("log", b"records", durable=False)
+    file = real_files.file("log")
+    pinned = real_files.pinned([file])
+    file.append(b" and more")
+    pinned.sync()
+    pinned.let_go()
+    file.append(b" and more")
+    assert file.read(0, 100) == b"records and more and more"
+    assert real_files.descriptors.open_count == 1
+
+
+def test_numbers_that_select_can_take_are_left_to_others(real_files: RealFiles) -> None:
+    """Spark's Python waits for Java's calls with select(), which takes no number from 1024 on: a cluster of many
+    partitions in the same process took them all, and the first batch of a stream waited for ever."""
+    file = real_files.file("x")
+    file.append(b"x")
+    assert file.pinned_descriptor() >= FIRST_DESCRIPTOR
+    file.unpin()
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, FIRST_DESCRIPTOR), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_who_may_not_have_others_has_those(real_files: RealFiles, few_descriptors: None) -> None:
+    file = real_files.file("x")
+    file.append(b"x")
+    assert file.pinned_descriptor() < FIRST_DESCRIPTOR
+    file.unpin()

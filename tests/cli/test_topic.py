@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import main
+from klamm.cli.group_asking import Cluster
 from klamm.cli.topic_extents import LogExtent, extents_of, records_in
 from klamm.ids import TopicPartition
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
@@ -86,7 +87,7 @@ def test_what_a_leader_does_not_tell_is_left_open() -> None:
     """Whoever looks at topics may do so because a broker is down: the rest is shown, and nothing waited for."""
     down = BrokerSeen(0, None, "127.0.0.1", 1, is_fenced=False)
     partitions = [PartitionSeen("t", 0, 0, (0,), (0,)), PartitionSeen("t", 1, -1, (0,), ())]
-    extents = extents_of(ClusterSeen("c", None, (down,), tuple(partitions)))
+    extents = extents_of(Cluster([]), ClusterSeen("c", None, (down,), tuple(partitions)))
     assert extents == {} and records_in(extents, partitions) is None
     known = {TopicPartition("t", 0): LogExtent(2, 5)}
     assert records_in(known, partitions) is None and records_in(known, partitions[:1]) == 3

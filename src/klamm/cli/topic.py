@@ -5,13 +5,11 @@ from collections.abc import Sequence
 
 from klamm.cli import topic_changes, topic_views
 from klamm.cli.carried_out import carried_out
-from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.group_asking import Refused, cluster_of
 from klamm.cli.options import (
     MOST_32,
     MOST_REPLICAS,
     add_asking_verb,
-    addresses_of,
-    bootstrap_of,
     parser_of,
     whole_of,
 )
@@ -83,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         return int(options.run(options))
     except UnknownTopic as problem:
-        raise no_topic(Cluster(addresses_of(bootstrap_of(options))), str(problem)) from problem
+        raise no_topic(cluster_of(options), str(problem)) from problem
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -223,6 +223,12 @@ class Cluster:
     def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
         return self._first(lambda broker: broker.ask(api_key, version, request))
 
+    def ask_once(self, api_key: int, version: int, request: object, timeout_seconds: float) -> Any:
+        """What changes something, of one that has just answered: not of others as well because it takes its time."""
+        self.brokers()
+        with Conversation(self._known[0], timeout_seconds) as broker:
+            return broker.ask(api_key, version, request)
+
     def _first(self, question: Callable[[Conversation], T]) -> T:
         """The first that answers is asked first the next time."""
         address, answer = first_answer(self._known, ANSWER_SECONDS, question, self._note_silent)

@@ -60,7 +60,7 @@ def test_who_stands_still_is_named_and_the_rest_is_shown(
         assert invoice["records"] is None and invoice["partitions"] == 3
         assert main(["group", "list", "--bootstrap", servers]) == 1
         said = capsys.readouterr()
-        assert f"klamm group list: the groups of broker 0 are missing: {first}: no answer in time" in said.err
+        assert f"klamm group list: the groups of broker 0 are missing: {first}: " in said.err
     finally:
         cluster.resume(0)
 

@@ -17,6 +17,8 @@ from klamm.local.record import write_record
 from tests.cli.conftest import Klamm
 from tests.harness.topics import create_topic
 
+TOPIC_VERBS = ["create", "list", "describe", "placement", "alter", "delete", "elect", "move", "moves"]
+
 ASKED = """\
 compopt() { :; }
 source "$1"; shift
@@ -77,7 +79,8 @@ def test_every_option_is_in_every_script(shell: str, root: Command) -> None:
 def test_bash_offers_what_may_follow(home: Path, tmp_path: Path) -> None:
     assert offered(home, "") == list(COMMANDS)
     assert offered(home, "to") == ["topic"]
-    assert offered(home, "topic", "") == ["create", "list", "describe", "placement", "alter", "delete"]
+    assert offered(home, "topic", "") == TOPIC_VERBS
+    assert offered(home, "topic", "move", "x", "--re") == ["--replicas", "--replication", "--replication-factor"]
     assert offered(home, "topic", "create", "x", "--p") == ["--partitions"]
     assert offered(home, "consume", "--isolation", "") == ["read_committed", "read_uncommitted"]
     assert offered(home, "config", "show", "b") == ["broker"]
@@ -135,7 +138,7 @@ def test_fish_offers_what_may_follow(home: Path) -> None:
         return [each.split("\t")[0] for each in ended.stdout.splitlines()]
 
     assert fish("klamm to") == ["topic"]
-    assert set(fish("klamm topic ")) == {"create", "list", "describe", "placement", "alter", "delete"}
+    assert set(fish("klamm topic ")) == set(TOPIC_VERBS)
     assert fish("klamm topic create --p") == ["--partitions"]
     assert set(fish("klamm node ")) == {"stop", "kill", "pause", "resume", "start"}
     assert fish("klamm node kill ") == []

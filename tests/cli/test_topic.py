@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli import main
+from klamm.cli.group_asking import Cluster
 from klamm.cli.topic_extents import LogExtent, extents_of, records_in
 from klamm.ids import TopicPartition
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
@@ -86,7 +87,7 @@ def test_what_a_leader_does_not_tell_is_left_open() -> None:
     """Whoever looks at topics may do so because a broker is down: the rest is shown, and nothing waited for."""
     down = BrokerSeen(0, None, "127.0.0.1", 1, is_fenced=False)
     partitions = [PartitionSeen("t", 0, 0, (0,), (0,)), PartitionSeen("t", 1, -1, (0,), ())]
-    extents = extents_of(ClusterSeen("c", None, (down,), tuple(partitions)))
+    extents = extents_of(Cluster([]), ClusterSeen("c", None, (down,), tuple(partitions)))
     assert extents == {} and records_in(extents, partitions) is None
     known = {TopicPartition("t", 0): LogExtent(2, 5)}
     assert records_in(known, partitions) is None and records_in(known, partitions[:1]) == 3
@@ -118,7 +119,9 @@ def test_several_are_deleted_and_the_one_that_is_not_there_is_named(topic_comman
 def test_a_topic_that_is_nearly_there(topic_command: Klamm, topic: str) -> None:
     topic_command("create", topic)
     nearly = topic[:-3] + topic[-2:]
-    for words in (("describe",), ("placement",), ("delete",), ("alter", "--partitions", "9")):
+    looking = [("describe",), ("placement",), ("elect",), ("moves",)]
+    changing = [("delete",), ("alter", "--partitions", "9"), ("move", "--to", "0")]
+    for words in looking + changing:
         code, out, err = topic_command(words[0], nearly, *words[1:])
         assert (code, out) == (1, "")
         assert err == f"klamm topic {words[0]}: there is no topic {nearly}. Did you mean {topic}?\n"
@@ -149,10 +152,25 @@ def test_fewer_partitions_are_refused(topic_command: Klamm, topic: str) -> None:
     assert code == 1 and topic in err
 
 
-@pytest.mark.parametrize("verb", ["list", "create", "describe", "placement", "delete", "alter"])
+def test_on_one_broker_there_is_nobody_to_elect_and_nowhere_to_move(topic_command: Klamm, topic: str) -> None:
+    topic_command("create", topic, "--partitions", "2")
+    code, out, _ = topic_command("elect", topic)
+    assert code == 0 and [line.split()[:4] for line in out.splitlines()[1:]] == [
+        [topic, "0", "0", "0"],
+        [topic, "1", "0", "0"],
+    ]
+    assert topic_command("move", topic, "--to", "0") == (0, f"topic {topic}: nothing to move\n", "")
+    assert topic_command("move", topic, "--cancel") == (0, f"topic {topic}: nothing of it moves\n", "")
+    assert topic_command("moves", topic) == (0, "nothing moves\n", "")
+    assert json.loads(topic_command("moves", "--json")[1]) == []
+
+
+@pytest.mark.parametrize(
+    "verb", ["list", "create", "describe", "placement", "delete", "alter", "elect", "move", "moves"]
+)
 def test_nobody_there_is_said_at_once(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = [verb] if verb == "list" else [verb, "x"]
-    words += ["--partitions", "3"] if verb == "alter" else []
+    words += {"alter": ["--partitions", "3"], "move": ["--to", "0"]}.get(verb, [])
     assert main(["topic", *words, "--bootstrap", "127.0.0.1:1"]) == 1
     assert "no broker answers" in capsys.readouterr().err
 

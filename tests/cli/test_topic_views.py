@@ -3,6 +3,7 @@
 import pytest
 
 from klamm.cli import main, topic_views
+from klamm.cli.group_asking import Cluster
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
 
 BROKERS = tuple(BrokerSeen(number, None, "127.0.0.1", 19092 + number, is_fenced=number == 2) for number in range(3))
@@ -22,8 +23,8 @@ SEEN = ClusterSeen(
 def test_where_acks_all_is_refused(
     verb: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(topic_views, "cluster_seen", lambda *_: SEEN)
-    monkeypatch.setattr(topic_views, "extents_of", lambda _: {})
+    monkeypatch.setattr(Cluster, "seen", lambda *_: SEEN)
+    monkeypatch.setattr(topic_views, "extents_of", lambda *_: {})
     monkeypatch.setattr(topic_views, "_own_settings", lambda *_: {"min.insync.replicas": "2"})
     assert main(["topic", verb, "invoice", "--bootstrap", "127.0.0.1:1"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]

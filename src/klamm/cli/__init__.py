@@ -13,7 +13,7 @@ COMMANDS = {
     "down": "stop it",
     "status": "who runs, who decides, what is out of sync",
     "node": "kill, stop, start, pause or resume single nodes",
-    "topic": "create, list, describe, alter and delete topics; see their placement",
+    "topic": "create, list, describe, alter, delete and move topics; see their placement",
     "produce": "send records to a topic: lines, JSON, files",
     "consume": "read a topic: from any offset or time, as text or JSON",
     "config": "settings of topics and brokers: shown, set, unset",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
-from klamm.cli.group_asking import Cluster, Refused
-from klamm.cli.options import Misused, add_asking_verb, addresses_of, bootstrap_of, pairs_of, parser_of
+from klamm.cli.group_asking import Refused, cluster_of
+from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table
 
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    owner, cluster = _owner(options), _cluster(options)
+    owner, cluster = _owner(options), cluster_of(options)
     settings = settings_of(cluster, owner)
     if options.key:
         names = _known(owner, settings, options.key)
@@ -100,7 +100,7 @@ def show(options: argparse.Namespace) -> int:
 
 def set_some(options: argparse.Namespace) -> int:
     owner, values = _owner(options), pairs_of("", options.pair)
-    change(_cluster(options), owner, values)
+    change(cluster_of(options), owner, values)
     if options.json:
         print_json({**_owner_document(owner), "set": values})
     else:
@@ -109,7 +109,7 @@ def set_some(options: argparse.Namespace) -> int:
 
 
 def unset_some(options: argparse.Namespace) -> int:
-    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), _cluster(options)
+    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), cluster_of(options)
     # The cluster would take any name; whoever mistypes one should hear of it.
     _known(owner, settings_of(cluster, owner), keys)
     change(cluster, owner, {}, keys)
@@ -176,10 +176,6 @@ def _kind_of_owner(verb: str) -> Callable[[str], str]:
         return text
 
     return kind
-
-
-def _cluster(options: argparse.Namespace) -> Cluster:
-    return Cluster(addresses_of(bootstrap_of(options)))
 
 
 def _verb(

@@ -5,16 +5,19 @@ go, and a coordinator reads its log before it answers. So every question here is
 whoever is in charge by then. Groups are asked about together, one request a broker, however many there are.
 """
 
+import argparse
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from klamm.cli.options import addresses_of, bootstrap_of
 from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
-from klamm.local.asking import METADATA, Address, Conversation, NoAnswer, first_answer
-from klamm.local.view import PartitionSeen
+from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.asking_several import each_answer, first_answer
+from klamm.local.view import ClusterSeen, PartitionSeen, placement_seen_by
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -89,6 +92,8 @@ class Cluster:
     def __init__(self, bootstrap: Sequence[Address], patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._known = list(dict.fromkeys(bootstrap))
         self._patience_seconds = patience_seconds
+        self._silent: set[Address] = set()
+        """Who did not answer a moment ago: it has been waited for."""
 
     def of_groups(self, groups: Collection[str], ask: "AskOfGroups[T]") -> dict[str, Answered[T]]:
         """What the coordinator of each of these groups says. Refused if one has none for too long."""
@@ -117,6 +122,19 @@ class Cluster:
         found = {each.node_id: Address(each.host, each.port) for each in answer.brokers}
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
+
+    def of_brokers(
+        self,
+        addresses: Mapping[int, Address],
+        ask: Callable[[int, Conversation], T],
+        timeout_seconds: float = ANSWER_SECONDS,
+    ) -> dict[int, T | NoAnswer]:
+        """What each of these brokers says of itself, asked side by side."""
+        return each_answer(addresses, timeout_seconds, ask, self._silent)
+
+    def seen(self, topics: Sequence[str] | None = None) -> ClusterSeen:
+        """Its brokers, and the partitions of these topics or of all."""
+        return self._first(lambda broker: placement_seen_by(broker, topics))
 
     def topics(self) -> dict[str, bool]:
         """All of them, and whether the brokers keep it for themselves."""
@@ -203,13 +221,28 @@ class Cluster:
                 answers[group] = Answered(coordinator, *said[group])
 
     def ask_anyone(self, api_key: int, version: int, request: object) -> Any:
+        return self._first(lambda broker: broker.ask(api_key, version, request))
+
+    def ask_once(self, api_key: int, version: int, request: object, timeout_seconds: float) -> Any:
+        """What changes something, of one that has just answered: not of others as well because it takes its time."""
+        self.brokers()
+        with Conversation(self._known[0], timeout_seconds) as broker:
+            return broker.ask(api_key, version, request)
+
+    def _first(self, question: Callable[[Conversation], T]) -> T:
         """The first that answers is asked first the next time."""
-        address, answer = first_answer(
-            self._known, ANSWER_SECONDS, lambda broker: broker.ask(api_key, version, request), say_silent
-        )
+        address, answer = first_answer(self._known, ANSWER_SECONDS, question, self._note_silent)
         self._known.remove(address)
         self._known.insert(0, address)
         return answer
+
+    def _note_silent(self, address: Address) -> None:
+        self._silent.add(address)
+        say_silent(address)
+
+
+def cluster_of(options: argparse.Namespace) -> Cluster:
+    return Cluster(addresses_of(bootstrap_of(options)))
 
 
 def name_of(code: int) -> str:

@@ -3,9 +3,9 @@
 import argparse
 from collections.abc import Sequence
 
-from klamm.cli.group_asking import Cluster, Refused, by_topic, name_of
+from klamm.cli.group_asking import Cluster, Refused, by_topic, cluster_of, name_of
 from klamm.cli.group_seen import GroupSeen, committed_offsets, groups_seen
-from klamm.cli.group_views import cluster_of, unknown
+from klamm.cli.group_views import unknown
 from klamm.cli.options import Misused
 from klamm.cli.reset_targets import chosen_partitions, listed
 from klamm.cli.saying import FAILED, counted, failed, print_json, table

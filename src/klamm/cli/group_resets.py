@@ -9,10 +9,9 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from klamm.cli.group_asking import COORDINATOR_MOVING, EARLIEST, LATEST, Cluster, Refused, by_topic, name_of
+from klamm.cli.group_asking import COORDINATOR_MOVING, EARLIEST, LATEST, Cluster, Refused, by_topic, cluster_of, name_of
 from klamm.cli.group_changes import in_use
 from klamm.cli.group_seen import committed_offsets, groups_seen
-from klamm.cli.group_views import cluster_of
 from klamm.cli.options import Misused
 from klamm.cli.reset_targets import (
     Move,

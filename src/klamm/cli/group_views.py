@@ -5,15 +5,16 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import NamedTuple
 
 from klamm.cli.group_asking import (
-    ANSWER_SECONDS,
     COORDINATOR_MOVING,
     LATEST,
     PATIENCE_SECONDS,
     PAUSE_SECONDS,
     Cluster,
     by_topic,
+    cluster_of,
     name_of,
 )
 from klamm.cli.group_seen import (
@@ -26,19 +27,15 @@ from klamm.cli.group_seen import (
     describe_consumer,
     groups_seen,
 )
-from klamm.cli.options import Misused, addresses_of, bootstrap_of
+from klamm.cli.options import Misused
 from klamm.cli.saying import counted, failed, print_json, table
 from klamm.controller.names import CONSUMER_OFFSETS
 from klamm.ids import NO_BROKER, TopicPartition
-from klamm.local.asking import Address, Conversation, NoAnswer
+from klamm.local.asking import Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 LIST_GROUPS = 16
 STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
-
-
-def cluster_of(options: argparse.Namespace) -> Cluster:
-    return Cluster(addresses_of(bootstrap_of(options)))
 
 
 def list_all(options: argparse.Namespace) -> int:
@@ -75,37 +72,55 @@ def _listed(
     leaders = set(cluster.leaders([CONSUMER_OFFSETS]).values())
     if NO_BROKER in leaders:
         code = failed(command, f"groups are missing: not every partition of {CONSUMER_OFFSETS} has a leader")
-    for broker_id, address in sorted(cluster.brokers().items()):
-        try:
-            found |= {str(each["group"]): each for each in _listed_by(broker_id, address, states, types)}
-        except NoAnswer as problem:
-            if broker_id in leaders:
-                code = failed(command, f"the groups of broker {broker_id} are missing: {problem}")
+    for broker_id, answer in sorted(_told_by_each(cluster, ListGroupsRequest(list(states), list(types))).items()):
+        if not isinstance(answer, str):
+            found |= {str(each["group"]): {**each, "coordinator": broker_id} for each in answer}
+        elif broker_id in leaders:
+            code = failed(command, f"the groups of broker {broker_id} are missing: {answer}")
     return [found[group] for group in sorted(found)], code
 
 
-def _listed_by(
-    broker_id: int, address: Address, states: Sequence[str], types: Sequence[str]
-) -> list[dict[str, object]]:
+def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, list[dict[str, object]] | str]:
+    """The groups of every broker, or why it does not tell. One that is still reading them is asked again."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        with Conversation(address, ANSWER_SECONDS) as broker:
-            answer = broker.ask(LIST_GROUPS, 5, ListGroupsRequest(list(states), list(types)))
-            if not answer.error_code:
-                members = _member_counts(broker, answer.groups)
-                return [
-                    {
-                        "group": each.group_id,
-                        "type": each.group_type.lower(),
-                        "state": each.group_state,
-                        "members": members.get(each.group_id),
-                        "coordinator": broker_id,
-                    }
-                    for each in answer.groups
-                ]
-        if answer.error_code not in COORDINATOR_MOVING or time.monotonic() > deadline:
-            raise NoAnswer(f"{address}: {name_of(answer.error_code)}")
-        time.sleep(PAUSE_SECONDS)
+    told: dict[int, list[dict[str, object]] | str] = {}
+    waiting = cluster.brokers()
+    while waiting:
+        for broker_id, answer in cluster.of_brokers(waiting, lambda _, broker: _groups_of(broker, request)).items():
+            if isinstance(answer, NoAnswer):
+                told[broker_id] = str(answer)
+            elif not answer.code:
+                told[broker_id] = answer.groups
+            elif answer.code not in COORDINATOR_MOVING or time.monotonic() > deadline:
+                told[broker_id] = f"{waiting[broker_id]}: {name_of(answer.code)}"
+        waiting = {broker_id: address for broker_id, address in waiting.items() if broker_id not in told}
+        if waiting:
+            time.sleep(PAUSE_SECONDS)
+    return told
+
+
+class _GroupsSaid(NamedTuple):
+    """What a broker said: its error code, or its groups."""
+
+    code: int
+    groups: list[dict[str, object]]
+
+
+def _groups_of(broker: Conversation, request: ListGroupsRequest) -> _GroupsSaid:
+    answer = broker.ask(LIST_GROUPS, 5, request)
+    if answer.error_code:
+        return _GroupsSaid(answer.error_code, [])
+    members = _member_counts(broker, answer.groups)
+    groups = [
+        {
+            "group": each.group_id,
+            "type": each.group_type.lower(),
+            "state": each.group_state,
+            "members": members.get(each.group_id),
+        }
+        for each in answer.groups
+    ]
+    return _GroupsSaid(0, groups)
 
 
 def _member_counts(broker: Conversation, groups: Iterable[ListedGroup]) -> dict[str, int]:

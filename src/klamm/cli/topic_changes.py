@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.group_asking import Cluster, Refused
+from klamm.cli.group_asking import Cluster, Refused, cluster_of
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
 from klamm.cli.topic_asking import no_topic
 from klamm.controller.names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from klamm.local.asking import first_answer
+from klamm.local.asking_several import first_answer
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -43,7 +43,7 @@ def create(options: argparse.Namespace) -> int:
 def delete(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
     if not options.force:
-        _refuse_internal(_cluster(options), names)
+        _refuse_internal(cluster_of(options), names)
     admin = admin_client(options)
     asked = admin.delete_topics(names, operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
     return _outcome(asked, "deleted", options)
@@ -110,7 +110,7 @@ def _problem_of(asked: Mapping[Any, Any], options: argparse.Namespace) -> Refuse
     try:
         wait_done(asked)
     except NotThere as problem:
-        return no_topic(_cluster(options), str(problem))
+        return no_topic(cluster_of(options), str(problem))
     except Refused as problem:
         return problem
     return None
@@ -138,10 +138,6 @@ def wait_done(asked: Mapping[Any, Any]) -> Any:
                 raise NotThere(name) from problem
             raise Refused(f"{name}: {problem.args[0].str()}") from problem
     return result
-
-
-def _cluster(options: argparse.Namespace) -> Cluster:
-    return Cluster(addresses_of(bootstrap_of(options)))
 
 
 def admin_client(options: argparse.Namespace) -> "AdminClient":

@@ -1,12 +1,13 @@
-"""Where the logs of a cluster begin and end: two requests to each leader, and no waiting for those that do not answer.
+"""Where the logs of a cluster begin and end: two requests to each leader, all of them at once.
 
-Whoever looks at topics may do so because something is wrong: what is not known at once is left out.
+Whoever looks at topics may do so because something is wrong: what is not known at once is left out, and
+nobody who stands still is waited for.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from klamm.cli.group_asking import EARLIEST, LATEST, offsets_said
+from klamm.cli.group_asking import EARLIEST, LATEST, Cluster, offsets_said
 from klamm.ids import TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.local.view import ClusterSeen, PartitionSeen
@@ -27,15 +28,22 @@ class LogExtent(NamedTuple):
 Extents = dict[TopicPartition, LogExtent]
 
 
-def extents_of(seen: ClusterSeen) -> Extents:
+def extents_of(cluster: Cluster, seen: ClusterSeen) -> Extents:
     led: dict[int, list[TopicPartition]] = {}
     for each in seen.partitions:
         led.setdefault(each.leader, []).append(place_of(each))
-    found: Extents = {}
-    for broker in seen.brokers:
-        if broker.broker_id in led and not broker.is_fenced:
-            found |= _told_by(Address(broker.host, broker.port), led[broker.broker_id])
-    return found
+    leaders = {
+        each.broker_id: Address(each.host, each.port)
+        for each in seen.brokers
+        if each.broker_id in led and not each.is_fenced
+    }
+    told = cluster.of_brokers(leaders, lambda leader, broker: _told_by(broker, led[leader]), ANSWER_SECONDS)
+    return {
+        place: extent
+        for answer in told.values()
+        if not isinstance(answer, NoAnswer)
+        for place, extent in answer.items()
+    }
 
 
 def place_of(partition: PartitionSeen) -> TopicPartition:
@@ -48,12 +56,8 @@ def records_in(extents: Extents, partitions: Sequence[PartitionSeen]) -> int | N
     return None if None in known else sum(each.records for each in known if each is not None)
 
 
-def _told_by(leader: Address, places: Sequence[TopicPartition]) -> Extents:
-    try:
-        with Conversation(leader, ANSWER_SECONDS) as broker:
-            firsts, ends = offsets_said(broker, places, EARLIEST), offsets_said(broker, places, LATEST)
-    except NoAnswer:
-        return {}
+def _told_by(leader: Conversation, places: Sequence[TopicPartition]) -> Extents:
+    firsts, ends = offsets_said(leader, places, EARLIEST), offsets_said(leader, places, LATEST)
     return {
         place: LogExtent(firsts[place].offset, ends[place].offset)
         for place in places

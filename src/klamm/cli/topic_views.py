@@ -7,23 +7,22 @@ not tell of brokers that are down.
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
 
-from klamm.cli.group_asking import Cluster
-from klamm.cli.options import addresses_of, bootstrap_of
+from klamm.cli.group_asking import Cluster, cluster_of
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
-from klamm.cli.saying import counted, print_json, say_silent, table
+from klamm.cli.saying import counted, print_json, table
 from klamm.cli.topic_extents import Extents, extents_of, place_of, records_in
-from klamm.local.view import ClusterSeen, PartitionSeen, cluster_seen
+from klamm.local.view import ClusterSeen, PartitionSeen
 from klamm.local.words import BELOW_MIN_IN_SYNC
 
-ANSWER_SECONDS = 5.0
 UNKNOWN = (None, None, None)
 
 Settings = Mapping[str, str | None]
 
 
 def list_all(options: argparse.Namespace) -> int:
-    seen = _seen(options, None)
-    extents = extents_of(seen)
+    cluster = cluster_of(options)
+    seen = cluster.seen()
+    extents = extents_of(cluster, seen)
     listed = [_summary(name, partitions, extents) for name, partitions in _by_topic(seen).items()]
     if options.json:
         print_json(listed)
@@ -46,9 +45,9 @@ def _summary(name: str, partitions: Sequence[PartitionSeen], extents: Extents) -
 
 def describe(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
-    seen = _seen(options, names)
-    topics, extents = _by_topic(seen), extents_of(seen)
-    cluster = Cluster(addresses_of(bootstrap_of(options)))
+    cluster = cluster_of(options)
+    seen = cluster.seen(names)
+    topics, extents = _by_topic(seen), extents_of(cluster, seen)
     described = {name: (topics[name], _own_settings(cluster, name), extents) for name in names}
     if options.json:
         print_json([_topic_document(name, *described[name]) for name in names])
@@ -109,7 +108,7 @@ def _refusing(partitions: Iterable[str]) -> list[str]:
 
 
 def placement(options: argparse.Namespace) -> int:
-    seen = _seen(options, [options.name])
+    seen = cluster_of(options).seen([options.name])
     rows = rows_of(seen)
     if options.json:
         print_json(_placement_document(options.name, seen))
@@ -143,10 +142,6 @@ def _placement_document(name: str, seen: ClusterSeen) -> dict[str, object]:
             for each in seen.partitions
         ],
     }
-
-
-def _seen(options: argparse.Namespace, topics: Sequence[str] | None) -> ClusterSeen:
-    return cluster_seen(addresses_of(bootstrap_of(options)), ANSWER_SECONDS, topics, say_silent)
 
 
 def _by_topic(seen: ClusterSeen) -> dict[str, list[PartitionSeen]]:

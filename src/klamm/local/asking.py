@@ -6,9 +6,8 @@ versions that we speak ourselves.
 
 import socket
 import time
-from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from klamm.codec.compiler import decode
 from klamm.codec.primitives import Malformed
@@ -20,12 +19,7 @@ METADATA, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 3, 55, 60
 ELEMENTS = 4_000_000
 """Array elements in one answer: the metadata of some hundred thousand partitions."""
 
-SOON_SECONDS = 1.0
-"""An answer takes milliseconds; whoever takes so long is passed over if there are others."""
-
 _size = Struct(">i")
-
-T = TypeVar("T")
 
 
 class NoAnswer(Exception):  # noqa: N818
@@ -104,41 +98,6 @@ class Conversation:
         if left <= 0:
             raise TimeoutError("no answer in time")
         self._socket.settimeout(left)
-
-
-def first_answer(
-    addresses: Sequence[Address],
-    timeout_seconds: float,
-    question: Callable[[Conversation], T],
-    on_silence: Callable[[Address], None] | None = None,
-) -> tuple[Address, T]:
-    """The first of them that answers, and what. One that is silent for a moment is passed over, and has all its time
-    only if nobody else answers: a process that stands still takes connections, and would hold us up for all of it."""
-    problems: dict[Address, NoAnswer] = {}
-    left = list(dict.fromkeys(addresses))
-    rounds = [timeout_seconds] if len(left) == 1 else [min(SOON_SECONDS, timeout_seconds), timeout_seconds]
-    for patience_seconds in rounds:
-        for address in left:
-            try:
-                with Conversation(address, patience_seconds) as broker:
-                    return address, question(broker)
-            except NoAnswer as problem:
-                if on_silence is not None and patience_seconds < timeout_seconds and _is_silence(problem):
-                    on_silence(address)
-                problems[address] = problem
-        left = [address for address in left if _is_silence(problems[address])]
-    words = "; ".join(map(str, problems.values())) or "there is no broker to ask"
-    if problems and all(address.is_here and _is_refusal(problem) for address, problem in problems.items()):
-        raise NobodyHere(words)
-    raise NoAnswer(words)
-
-
-def _is_silence(problem: NoAnswer) -> bool:
-    return isinstance(problem.__cause__, TimeoutError)
-
-
-def _is_refusal(problem: NoAnswer) -> bool:
-    return isinstance(problem.__cause__, ConnectionRefusedError)
 
 
 def takes_connections(address: Address, timeout_seconds: float) -> bool:

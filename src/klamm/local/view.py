@@ -1,6 +1,6 @@
 """The cluster as one of its brokers sees it: who is there, who decides, where every partition stands."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from klamm.errors import ErrorCode
@@ -11,8 +11,8 @@ from klamm.local.asking import (
     Address,
     Conversation,
     NoAnswer,
-    first_answer,
 )
+from klamm.local.asking_several import first_answer
 from klamm.wire.messages.describe_cluster import DescribeClusterRequest
 from klamm.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from klamm.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
@@ -75,13 +75,10 @@ class UnknownTopic(Exception):  # noqa: N818
 
 
 def cluster_seen(
-    addresses: Sequence[Address],
-    timeout_seconds: float,
-    topics: Sequence[str] | None = None,
-    on_silence: Callable[[Address], None] | None = None,
+    addresses: Sequence[Address], timeout_seconds: float, topics: Sequence[str] | None = None
 ) -> ClusterSeen:
     """What the first of these brokers that answers says, of all topics or of these. NoAnswer if none does."""
-    _, seen = first_answer(addresses, timeout_seconds, lambda broker: seen_by(broker, topics), on_silence)
+    _, seen = first_answer(addresses, timeout_seconds, lambda broker: seen_by(broker, topics))
     return seen
 
 
@@ -93,6 +90,13 @@ def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
 
 def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
     """What this broker says, of all topics or of these."""
+    seen = placement_seen_by(broker, topics)
+    controller, epoch = _controller_seen(broker)
+    return replace(seen, controller=controller, quorum_epoch=epoch)
+
+
+def placement_seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
+    """The same without who decides: a controller that stands still would hold up whoever asks for it."""
     described = broker.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest(include_fenced_brokers=True))
     if described.error_code:
         raise NoAnswer(f"DescribeCluster: {ErrorCode(described.error_code).name}")
@@ -101,8 +105,7 @@ def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> Cluste
         for each in sorted(described.brokers, key=lambda each: each.broker_id)
     )
     partitions = tuple(_with_minimum(broker, _partitions_seen(broker, topics)))
-    controller, epoch = _controller_seen(broker)
-    return ClusterSeen(described.cluster_id, controller, brokers, partitions, epoch)
+    return ClusterSeen(described.cluster_id, None, brokers, partitions)
 
 
 def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list[PartitionSeen]:

@@ -18,6 +18,8 @@ nodes = st.builds(
     roles=st.sampled_from([("broker",), ("controller",), ("broker", "controller")]),
     port=st.integers(1, 65_535),
     process=processes,
+    metrics_port=st.none() | st.integers(1, 65_535),
+    usual_metrics_port=st.none() | st.integers(1, 65_535),
 )
 records = st.builds(
     ClusterRecord,

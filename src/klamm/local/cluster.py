@@ -22,7 +22,7 @@ from klamm.local.agreeing import (
     check_metrics,
     known_cluster,
     new_cluster,
-    wished_metrics_port,
+    usual_metrics_port,
     with_metrics_ports,
     with_ports,
 )
@@ -107,10 +107,11 @@ class LocalCluster:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
             check_metrics(wish, len(record.nodes))
-            wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            usual = [usual_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            last = [node.metrics_port or 0 for node in record.nodes]
             held = self._ports_held(stack, record.host, ports, is_known=known is not None)
-            record = with_ports(record, held.ports)
-            record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
+            metrics = stack.enter_context(HeldPorts.preferred(record.host, usual, last))
+            record = with_metrics_ports(with_ports(record, held.ports), usual, metrics.ports)
             if fresh:
                 mending.check_settings(self.directory, record)
                 mending.delete_data(self.directory)

@@ -30,6 +30,8 @@ class NodeRecord(PlannedNode):
     """The last one that was started for it; it may have ended."""
     metrics_port: int | None = None
     """Where it was told to serve metrics; None if nobody has chosen a port yet."""
+    usual_metrics_port: int | None = None
+    """Where it is told to, whenever nobody else is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,7 @@ def _document(record: ClusterRecord) -> dict[str, Any]:
                 "roles": list(node.roles),
                 "port": node.port,
                 "metrics_port": node.metrics_port,
+                "usual_metrics_port": node.usual_metrics_port,
                 "process": None if node.process is None else node.process._asdict(),
             }
             for node in record.nodes
@@ -172,9 +175,14 @@ def _record_of(document: Any) -> ClusterRecord:
             roles=tuple(node["roles"]),
             port=int(node["port"]),
             process=None if node["process"] is None else Process(**node["process"]),
-            # Clusters of the time before there were metrics do not name one.
-            metrics_port=None if node.get("metrics_port") is None else int(node["metrics_port"]),
+            # Clusters of the time before there were metrics, or a way back, do not name them.
+            metrics_port=_port_or_none(node.get("metrics_port")),
+            usual_metrics_port=_port_or_none(node.get("usual_metrics_port")),
         )
         for node in document["nodes"]
     )
     return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes)
+
+
+def _port_or_none(value: Any) -> int | None:
+    return None if value is None else int(value)

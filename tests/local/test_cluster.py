@@ -15,7 +15,7 @@ from klamm.local.agreeing import Wish, new_cluster
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
 from klamm.local.listeners import Listener
-from klamm.local.problems import LocalError, NoCluster, NodeDidNotStart, PortsTaken
+from klamm.local.problems import BadLayout, LocalError, NoCluster, NodeDidNotStart, PortsTaken
 from klamm.local.processes import Process, process_of, started, state_of
 from klamm.local.record import FILE, write_record
 from klamm.local.view import cluster_seen
@@ -151,7 +151,18 @@ def test_a_known_cluster_that_does_not_start_keeps_its_data(cluster: LocalCluste
 def test_ports_that_are_taken_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsTaken):
         cluster.up(Wish(1, 1, taken.getsockname()[1]))
-    assert not (cluster.directory / FILE).exists() and not cluster.log_of(0).exists()
+    assert not cluster.directory.exists(), "what was made for it is gone again"
+
+
+def test_a_start_that_cannot_be_leaves_the_directory_as_it_was(cluster: LocalCluster) -> None:
+    cluster.directory.mkdir()
+    with pytest.raises(BadLayout):
+        cluster.up(Wish(1, 2))
+    assert cluster.directory.is_dir(), "somebody had made it before"
+    (cluster.directory / "notes.txt").write_text("mine")
+    with pytest.raises(BadLayout):
+        cluster.up(Wish(1, 2))
+    assert (cluster.directory / "notes.txt").read_text() == "mine"
 
 
 @needs_several_nodes

@@ -84,6 +84,17 @@ def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None
     assert "partitions        3" in text.out and "offline           0" in text.out
 
 
+def test_settings_without_effect_are_named_once_and_not_once_a_node(home: Path) -> None:
+    three = ("--brokers", "3", "--port", "0", "--detach", "--dir", str(home))
+    up = klamm("up", *three, "--set", "num.io.threads=4", "--set", "num.partitions=2", "--set", "zookeeper.connect=x:1")
+    assert up.code == 0 and up.out.startswith("bootstrap servers: ")
+    told = [line for line in up.err.splitlines() if " up after " not in line]
+    assert told == [
+        "num.io.threads has no effect. A Klamm node is one thread: it has no pools to size.",
+        "zookeeper.connect is ignored. Kafka 4 has no ZooKeeper, and neither has Klamm.",
+    ]
+
+
 def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
     command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
     foreground = in_the_foreground(command)

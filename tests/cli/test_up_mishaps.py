@@ -167,7 +167,7 @@ def test_fresh_deletes_when_nothing_stands_in_the_way_and_only_what_is_the_clust
         assert klamm("up", "--fresh", "--brokers", "1", "--port", port, "--detach", "--dir", str(home)).code == 1
     assert klamm("up", "--fresh", "--brokers", "1", "--racks", "2", "--dir", str(home)).code == 1
     unfit = klamm("up", "--fresh", *ONE, "--set", "num.partitions=abc", "--dir", str(home))
-    assert unfit.code == 1 and "num.partitions" in unfit.err and "nothing was deleted" in unfit.err
+    assert unfit.code == 1 and "num.partitions" in unfit.err and "nothing was done" in unfit.err
     assert len(unfit.err.splitlines()) == 1
     assert read(up(home, "--detach"), "kept", 1) == ["one"], "it was not deleted for a start that could not be"
     klamm("down", "--dir", str(home))

@@ -3,8 +3,10 @@
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -17,7 +19,7 @@ from klamm.local.cluster import LocalCluster
 from klamm.local.listeners import Listener
 from klamm.local.problems import BadLayout, LocalError, NoCluster, NodeDidNotStart, PortsTaken
 from klamm.local.processes import Process, process_of, started, state_of
-from klamm.local.record import FILE, write_record
+from klamm.local.record import FILE, ClusterRecord, NodeRecord, write_record
 from klamm.local.view import cluster_seen
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -127,10 +129,28 @@ def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None
     assert states(cluster) == {0: "running"}
 
 
+@contextmanager
+def failing(cluster: LocalCluster) -> Iterator[None]:
+    """Its nodes begin, complain and end."""
+
+    def launched(record: ClusterRecord, node: NodeRecord) -> "subprocess.Popen[bytes]":
+        begin = ["sh", "-c", 'mkdir -p "$1" && echo "cannot start: no disk" && exit 2', "sh"]
+        return started([*begin, str(cluster.directory / f"node-{node.node_id}")], cluster.log_of(node.node_id))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "launched", launched)
+        yield
+
+
+def test_settings_that_no_node_would_take_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
+    with pytest.raises(LocalError, match=r"nothing was done: num\.partitons .* did you mean num\.partitions\?"):
+        cluster.up(Wish(1, 1, 0, {"num.partitons": "1"}))
+    assert not cluster.directory.exists()
+
+
 def test_a_new_cluster_that_does_not_start_leaves_its_log_and_nothing_else(cluster: LocalCluster) -> None:
-    with pytest.raises(NodeDidNotStart) as problem:
-        cluster.up(Wish(1, 1, 0, {"no.such.setting": "1"}))
-    assert "no.such.setting" in str(problem.value) and "cannot start" in str(problem.value)
+    with failing(cluster), pytest.raises(NodeDidNotStart, match="cannot start: no disk"):
+        cluster.up(ONE)
     left = sorted(path.name for path in cluster.directory.iterdir() if not path.name.startswith("."))
     assert left == ["node-0.log"]
     cluster.up(ONE)
@@ -141,10 +161,12 @@ def test_a_known_cluster_that_does_not_start_keeps_its_data(cluster: LocalCluste
     create_topic(record.bootstrap_servers, "kept")
     write(record.bootstrap_servers, "kept", "one")
     cluster.down()
-    with pytest.raises(NodeDidNotStart):
-        cluster.up(Wish(settings={"no.such.setting": "1"}))
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(Wish())
     assert states(cluster) == {0: "dead"}
-    cluster.up(Wish(settings={}))
+    with pytest.raises(LocalError, match="nothing was done"):
+        cluster.up(Wish(settings={"no.such.setting": "1"}))
+    cluster.up(Wish())
     assert read(record.bootstrap_servers, "kept", 1) == ["one"]
 
 
@@ -247,6 +269,6 @@ def test_a_node_without_a_majority_is_started_and_does_not_serve_yet(cluster: Lo
 
 @needs_several_nodes
 def test_when_one_node_does_not_start_the_others_are_ended(cluster: LocalCluster) -> None:
-    with pytest.raises(NodeDidNotStart):
-        cluster.up(Wish(3, 1, 0, {"no.such.setting": "1"}))
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(Wish(3, 1, 0))
     assert not (cluster.directory / FILE).exists()

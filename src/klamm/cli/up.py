@@ -75,6 +75,10 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
+    if settings:
+        from klamm.cli.effects import say_without_effect
+
+        say_without_effect(settings)
     # The live view has them in its first line; a script that reads our output has not.
     if not (_is_live(options) and sys.stdout.isatty()):
         _print_result(cluster, record, options.json)

@@ -112,8 +112,9 @@ class LocalCluster:
             held = self._ports_held(stack, record.host, ports, is_known=known is not None)
             metrics = stack.enter_context(HeldPorts.preferred(record.host, usual, last))
             record = with_metrics_ports(with_ports(record, held.ports), usual, metrics.ports)
-            if fresh:
+            if fresh or wish.settings:
                 mending.check_settings(self.directory, record)
+            if fresh:
                 mending.delete_data(self.directory)
             try:
                 begun = self._begin(record, record.nodes)

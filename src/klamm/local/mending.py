@@ -111,14 +111,15 @@ def check_may_be_deleted(directory: Path) -> None:
 
 def check_settings(directory: Path, record: ClusterRecord) -> None:
     """Every node would take what it is going to be told."""
-    from klamm.config import BrokerConfig, ConfigError  # Only who is about to delete something pays for it.
+    # Only who sets or deletes something pays for it.
+    from klamm.config import BrokerConfig, ConfigError
 
     for node in record.nodes:
         try:
             BrokerConfig.from_properties((), properties_of(record, node, directory))
         except ConfigError as problem:
             wrong = "; ".join(problem.problems)
-            raise LocalError(f"the nodes could not start, and nothing was deleted: {wrong}") from None
+            raise LocalError(f"the nodes could not start, and nothing was done: {wrong}") from None
 
 
 def delete_data(directory: Path) -> None:

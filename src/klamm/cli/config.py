@@ -74,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"config {options.verb}", lambda: int(options.run(options)), Refused)
+    return carried_out(f"config {options.verb}", options, lambda: int(options.run(options)), Refused)
 
 
 def show(options: argparse.Namespace) -> int:

@@ -101,7 +101,6 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     directory, or Kafka's usual port."""
     if options.bootstrap:
         return str(options.bootstrap)
-    from klamm.local.problems import NoCluster
     from klamm.local.record import read_record
 
     directory = Path(options.dir or DEFAULT_DIRECTORY)
@@ -109,7 +108,10 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     if record is not None:
         return record.bootstrap_servers
     if options.dir:
-        raise NoCluster(f"there is no cluster in {directory}; `klamm up --dir {directory}` makes one")
+        from klamm.local.cluster import LocalCluster
+
+        # Which says that there is none, and maybe where one is.
+        return LocalCluster(directory).record().bootstrap_servers
     return DEFAULT_BOOTSTRAP
 
 

@@ -128,7 +128,8 @@ def _said(options: argparse.Namespace, how: str, names: Sequence[str]) -> int:
 def _said_of_settings(config: Mapping[str, str], options: argparse.Namespace) -> int:
     if config:
         # Imported for those who set something: the tables of all settings cost the others a fiftieth of a second.
-        from klamm.cli.effects import TOPIC, say_without_effect_on
+        from klamm.cli.config_asking import TOPIC
+        from klamm.cli.effects import say_without_effect_on
 
         say_without_effect_on(_cluster(options), TOPIC, config)
     return 0

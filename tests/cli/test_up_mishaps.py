@@ -150,6 +150,12 @@ def test_directories_of_another_kind(home: Path, tmp_path: Path) -> None:
     klamm("down", "--dir", str(home))
     single = klamm("up", "--detach", "--dir", str(home / "node-0"))
     assert single.code == 1 and f"`klamm broker --dir {home / 'node-0'}`" in single.err
+    for option in (("--dir", str(home)), ("--set", f"log.dirs={home}")):
+        broker = klamm("broker", "--listen", "127.0.0.1:0", *option)
+        assert (
+            broker.code == 1 and "the directory of a cluster" in broker.err and f"`klamm up --dir {home}`" in broker.err
+        )
+    assert (home / "node-0" / "meta.properties").exists() and not (home / "meta.properties").exists()
     file = tmp_path / "file"
     file.write_text("something")
     refused = klamm("up", "--detach", "--dir", str(file))

@@ -23,6 +23,13 @@ def test_a_pair_that_is_none(text: str) -> None:
         pairs_of("--set", [text])
 
 
+def test_the_example_of_a_pair_is_one_that_works_there() -> None:
+    with pytest.raises(Misused, match=r"as in --set num\.partitions=6"):
+        pairs_of("--set", ["num.partitions"])
+    with pytest.raises(Misused, match=r"as in --config retention\.ms=60000"):
+        pairs_of("--config", ["retention.ms"])
+
+
 def test_addresses() -> None:
     assert addresses_of("a:1, [::1]:2,") == [Address("a", 1), Address("::1", 2)]
 

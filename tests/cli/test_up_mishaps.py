@@ -61,7 +61,7 @@ def test_a_stranger_has_the_port(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = klamm("up", "--brokers", "1", "--port", str(port), "--detach", "--dir", str(home))
-    assert refused.code == 1 and "`klamm up --port 0`" in refused.err
+    assert refused.code == 1 and f"`klamm up --port 0 --dir {home}`" in refused.err
     assert f"127.0.0.1:{port} by process {os.getpid()} (" in refused.err
     assert not (home / FILE).exists()
 

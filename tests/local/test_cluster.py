@@ -107,7 +107,7 @@ def test_pausing_a_dead_node_is_refused(cluster: LocalCluster) -> None:
     cluster.up(ONE)
     cluster.kill([0])
     for verb in (cluster.pause, cluster.resume):
-        with pytest.raises(LocalError, match="node 0 is dead"):
+        with pytest.raises(LocalError, match=r"node 0 is dead; `klamm node start 0 --dir .*` starts it"):
             verb([0])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of
+from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
 from klamm.cli.saying import MISUSED, counted, failed, print_json, say
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
@@ -99,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fresh", action="store_true", help="start empty: what an earlier cluster left in DIR is deleted"
     )
-    parser.add_argument("--detach", action="store_true", help="leave the cluster running and return")
+    parser.add_argument("--detach", "-d", action="store_true", help="leave the cluster running and return")
     parser.add_argument("--plain", action="store_true", help="a line for what happens, no live view")
     parser.add_argument(
         "--set",
@@ -110,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds_of,
         default=START_SECONDS,
         metavar="SECONDS",
         help=f"give up when it is not up by then, {START_SECONDS:.0f} by default",

@@ -5,6 +5,7 @@ not depend on whoever started them; any later command finds them again.
 """
 
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -245,7 +246,9 @@ class LocalCluster:
         alive = self._alive(node_ids)
         dead = sorted(set(node_ids) - set(alive))
         if dead:
-            raise LocalError(f"{listed(dead)} {'is' if len(dead) == 1 else 'are'} dead; `klamm node start` starts it")
+            start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}` starts"
+            one = len(dead) == 1
+            raise LocalError(f"{listed(dead)} {'is' if one else 'are'} dead; {start} {'it' if one else 'them'}")
         for node_id, process in alive.items():
             signal_to(process, number)
             while state_of(process) != wanted:
@@ -266,7 +269,7 @@ class LocalCluster:
         try:
             return stack.enter_context(self.held_ports(host, ports))
         except PortsTaken as problem:
-            raise mending.explained(problem, host, is_known) from None
+            raise mending.explained(problem, host, self.directory, is_known) from None
 
 
 class Begun(NamedTuple):

@@ -130,7 +130,7 @@ def delete_data(directory: Path) -> None:
     remove_record(directory)
 
 
-def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
+def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -> PortsTaken:
     """Who has the ports, and what to do about it. A cluster that is known keeps its ports."""
     holders = {port: listener_on(port) for port in problem.ports}
     clusters = sorted({each.cluster_directory for each in holders.values() if each and each.cluster_directory})
@@ -145,7 +145,8 @@ def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
         what = f"taken already: {named}; end that process"
     if is_known:
         return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
-    return PortsTaken(problem.ports, f"{what}, or choose other ports: `klamm up --port 0` takes any that are free")
+    free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
+    return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")
 
 
 def _node_directories(directory: Path) -> list[Path]:

@@ -207,6 +207,15 @@ def test_a_cluster_that_runs_elsewhere_is_named(tmp_path: Path, monkeypatch: pyt
         LocalCluster(tmp_path).record()
 
 
+def test_a_cluster_one_directory_above_or_below_is_named(cluster: LocalCluster) -> None:
+    """Somebody has gone into klamm-data, or says --dir of the directory that it is in."""
+    cluster.directory.mkdir()
+    write_record(cluster.directory, new_cluster(ONE, Random(1)))
+    for near in (cluster.directory / "klamm-data", cluster.directory.parent):
+        with pytest.raises(NoCluster, match=f"but there is one in {cluster.directory}: add --dir {cluster.directory};"):
+            LocalCluster(near).record()
+
+
 def test_data_without_a_record_is_not_taken_for_a_new_clusters(cluster: LocalCluster) -> None:
     (cluster.directory / "node-0").mkdir(parents=True)
     with pytest.raises(LocalError, match="node-0"):

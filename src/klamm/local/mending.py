@@ -38,8 +38,12 @@ def check_kind(directory: Path) -> None:
 
 
 def nothing_here(directory: Path, usual_port: int) -> str:
-    """There is no cluster in the directory; maybe one runs from another."""
+    """There is no cluster in the directory; maybe one runs from another, or it is the directory above or below."""
     makes = f"`klamm up --dir {_quoted(directory)}` makes one"
+    near = [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
+    if near:
+        other = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
+        return f"there is no cluster in {directory}, but {other}; or {makes}"
     found = listener_on(usual_port)
     if found is None or found.cluster_directory is None:
         return f"there is no cluster in {directory}; {makes}"

@@ -42,8 +42,8 @@ def nothing_here(directory: Path, usual_port: int) -> str:
     makes = f"`klamm up --dir {_quoted(directory)}` makes one"
     near = [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
     if near:
-        other = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
-        return f"there is no cluster in {directory}, but {other}; or {makes}"
+        there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
+        return f"there is no cluster in {directory}, but {there}; or {makes}"
     found = listener_on(usual_port)
     if found is None or found.cluster_directory is None:
         return f"there is no cluster in {directory}; {makes}"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Klamm
+from tests.harness.node import under_test
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 
@@ -103,6 +104,22 @@ def test_brokers_one_and_all(klamm_command: Klamm) -> None:
 def test_what_is_refused_is_said_in_words(klamm_command: Klamm, words: tuple[str, ...], code: int, said: str) -> None:
     ended, out, err = klamm_command("config", *words)
     assert (ended, out) == (code, b"") and said in err, err
+
+
+def test_what_has_no_effect_is_said_so(klamm_command: Klamm, made: str) -> None:
+    """Of a broker of Apache Kafka it has one."""
+    said = "" if under_test() == "kafka" else "num.io.threads has no effect. A Klamm node is one thread: "
+    code, out, err = klamm_command("config", "set", "broker", "all", "num.io.threads=9", "log.retention.ms=77777777")
+    assert (code, len(out.splitlines())) == (0, 2) and err.startswith(said) and len(err.splitlines()) == bool(said)
+    assert klamm_command("config", "unset", "broker", "all", "num.io.threads", "log.retention.ms")[0] == 0
+    said = said and "preallocate has no effect. Klamm lets a log file grow with its records.\n"
+    for words in (
+        ("config", "set", "topic", made, "preallocate=true"),
+        ("topic", "alter", made, "--config", "preallocate=false"),
+        ("topic", "create", f"{made}-too", "--config", "preallocate=true", "--json"),
+    ):
+        code, _, err = klamm_command(*words)
+        assert (code, err) == (0, said)
 
 
 @pytest.mark.parametrize("verb", ["show", "set", "unset"])

@@ -48,6 +48,10 @@ def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
     assert shown[-1] == "no node runs; `klamm up --dir /srv/demo` starts it"
     paused = [NodeState(node, "paused") for node in NODES]
     assert text(Path("here"), RECORD, paused, None).endswith("no broker answers")
+    witness_only = [NodeState(node, "dead" if node.is_broker else "running") for node in NODES]
+    shown = text(Path("/srv/demo"), RECORD, witness_only, None).splitlines()
+    start = "`klamm node start 0 1 2 3 4 5 --dir /srv/demo`"
+    assert shown[-1] == f"no broker runs; {start} starts what is missing"
 
 
 def test_where_acks_all_is_refused() -> None:

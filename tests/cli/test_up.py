@@ -36,7 +36,7 @@ def in_the_foreground(command: list[str]) -> subprocess.Popen[str]:
 
 def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path) -> None:
     at = ("--dir", str(home))
-    up = klamm("up", "--brokers", "1", "--port", "0", "--detach", "--json", *at)
+    up = klamm("up", "--brokers", "1", "--port", "0", "-d", "--json", *at)
     assert up.code == 0, up.err
     (node,) = up.json["nodes"]
     assert up.json["bootstrap_servers"] == node["address"] and node["id"] == 0 and node["rack"] == "R1"
@@ -68,7 +68,7 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
     assert klamm("node", "stop", "0", *at).out == "node 0 stopped\n"
     assert klamm("node", "start", "0", *at).code == 0
 
-    assert klamm("down", *at).out == "1 node stopped\n"
+    assert klamm("down", *at)[1:] == ("1 node stopped\n", f"`klamm up --dir {home}` starts it again, with its data\n")
     assert klamm("down", *at).out == "no node was running\n"
     status = klamm("status", *at)
     assert status.code == 1 and " stopped " in status.out
@@ -82,6 +82,17 @@ def test_under_replicated_and_offline_partitions_are_counted(home: Path) -> None
     text = klamm("status", "--dir", str(home))
     assert text.code == 0
     assert "partitions        3" in text.out and "offline           0" in text.out
+
+
+def test_settings_without_effect_are_named_once_and_not_once_a_node(home: Path) -> None:
+    three = ("--brokers", "3", "--port", "0", "--detach", "--dir", str(home))
+    up = klamm("up", *three, "--set", "num.io.threads=4", "--set", "num.partitions=2", "--set", "zookeeper.connect=x:1")
+    assert up.code == 0 and up.out.startswith("bootstrap servers: ")
+    told = [line for line in up.err.splitlines() if " up after " not in line]
+    assert told == [
+        "num.io.threads has no effect. A Klamm node is one thread: it has no pools to size.",
+        "zookeeper.connect is ignored. Kafka 4 has no ZooKeeper, and neither has Klamm.",
+    ]
 
 
 def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
@@ -154,6 +165,7 @@ def test_a_node_that_takes_too_long_is_named_and_ended(stuck: Path) -> None:
     [
         (("up", "--brokers", "2", "--racks", "3"), 1, "3 racks cannot be filled with 2 brokers"),
         (("up", "--set", "num.partitions"), 2, "KEY=VALUE"),
+        (("up", "--timeout", "0"), 2, "expected a number above 0"),
         (("up", "--brokers", "1", "--port", "70000"), 1, "65535"),
         (("up", "--brokers", "1", "--port", "0", "--set", "no.such.setting=1"), 1, "no.such.setting"),
         (("down",), 2, "there is no cluster"),

@@ -61,7 +61,7 @@ def test_a_stranger_has_the_port(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = klamm("up", "--brokers", "1", "--port", str(port), "--detach", "--dir", str(home))
-    assert refused.code == 1 and "`klamm up --port 0`" in refused.err
+    assert refused.code == 1 and f"`klamm up --port 0 --dir {home}`" in refused.err
     assert f"127.0.0.1:{port} by process {os.getpid()} (" in refused.err
     assert not (home / FILE).exists()
 
@@ -150,6 +150,12 @@ def test_directories_of_another_kind(home: Path, tmp_path: Path) -> None:
     klamm("down", "--dir", str(home))
     single = klamm("up", "--detach", "--dir", str(home / "node-0"))
     assert single.code == 1 and f"`klamm broker --dir {home / 'node-0'}`" in single.err
+    for option in (("--dir", str(home)), ("--set", f"log.dirs={home}")):
+        broker = klamm("broker", "--listen", "127.0.0.1:0", *option)
+        assert (
+            broker.code == 1 and "the directory of a cluster" in broker.err and f"`klamm up --dir {home}`" in broker.err
+        )
+    assert (home / "node-0" / "meta.properties").exists() and not (home / "meta.properties").exists()
     file = tmp_path / "file"
     file.write_text("something")
     refused = klamm("up", "--detach", "--dir", str(file))
@@ -167,7 +173,7 @@ def test_fresh_deletes_when_nothing_stands_in_the_way_and_only_what_is_the_clust
         assert klamm("up", "--fresh", "--brokers", "1", "--port", port, "--detach", "--dir", str(home)).code == 1
     assert klamm("up", "--fresh", "--brokers", "1", "--racks", "2", "--dir", str(home)).code == 1
     unfit = klamm("up", "--fresh", *ONE, "--set", "num.partitions=abc", "--dir", str(home))
-    assert unfit.code == 1 and "num.partitions" in unfit.err and "nothing was deleted" in unfit.err
+    assert unfit.code == 1 and "num.partitions" in unfit.err and "nothing was done" in unfit.err
     assert len(unfit.err.splitlines()) == 1
     assert read(up(home, "--detach"), "kept", 1) == ["one"], "it was not deleted for a start that could not be"
     klamm("down", "--dir", str(home))

@@ -1,12 +1,22 @@
 """A wish and what the directory holds already."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
+from klamm.local.agreeing import (
+    Wish,
+    known_cluster,
+    new_cluster,
+    properties_of,
+    usual_metrics_port,
+    with_metrics_ports,
+    with_ports,
+)
 from klamm.local.problems import LocalError
+from klamm.local.record import ClusterRecord
 
 
 def test_three_brokers_in_one_rack_unless_told_otherwise() -> None:
@@ -63,3 +73,23 @@ def test_another_layout_is_refused(wish: Wish, said: str) -> None:
 def test_settings_may_change_and_stay_when_none_are_named() -> None:
     assert known_cluster(KNOWN, Wish(settings={"num.partitions": "9"})).settings == {"num.partitions": "9"}
     assert known_cluster(KNOWN, Wish()).settings == {"num.partitions": "6"}
+
+
+def usual_ports(record: ClusterRecord) -> list[int]:
+    return [usual_metrics_port(node, node.port) for node in record.nodes]
+
+
+def test_metrics_ports_that_had_to_move_are_wished_back() -> None:
+    usual = usual_ports(KNOWN)
+    assert usual == [node.port + 312 for node in KNOWN.nodes]
+    moved = with_metrics_ports(KNOWN, usual, [4711, *usual[1:]])
+    assert moved.nodes[0].metrics_port == 4711 and usual_ports(moved) == usual
+
+
+def test_metrics_ports_that_were_any_are_kept() -> None:
+    """Also those of a cluster from before it was noted which one is usual."""
+    any_ports = list(range(40_000, 40_007))
+    chosen = with_metrics_ports(KNOWN, [0] * 7, any_ports)
+    assert usual_ports(chosen) == any_ports
+    noted_then = (replace(node, usual_metrics_port=None) for node in chosen.nodes)
+    assert usual_ports(replace(chosen, nodes=tuple(noted_then))) == any_ports

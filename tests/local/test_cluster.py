@@ -3,8 +3,10 @@
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -15,9 +17,9 @@ from klamm.local.agreeing import Wish, new_cluster
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
 from klamm.local.listeners import Listener
-from klamm.local.problems import LocalError, NoCluster, NodeDidNotStart, PortsTaken
+from klamm.local.problems import BadLayout, LocalError, NoCluster, NodeDidNotStart, PortsTaken
 from klamm.local.processes import Process, process_of, started, state_of
-from klamm.local.record import FILE, write_record
+from klamm.local.record import FILE, ClusterRecord, NodeRecord, write_record
 from klamm.local.view import cluster_seen
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -105,7 +107,7 @@ def test_pausing_a_dead_node_is_refused(cluster: LocalCluster) -> None:
     cluster.up(ONE)
     cluster.kill([0])
     for verb in (cluster.pause, cluster.resume):
-        with pytest.raises(LocalError, match="node 0 is dead"):
+        with pytest.raises(LocalError, match=r"node 0 is dead; `klamm node start 0 --dir .*` starts it"):
             verb([0])
 
 
@@ -127,10 +129,28 @@ def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None
     assert states(cluster) == {0: "running"}
 
 
+@contextmanager
+def failing(cluster: LocalCluster) -> Iterator[None]:
+    """Its nodes begin, complain and end."""
+
+    def launched(record: ClusterRecord, node: NodeRecord) -> "subprocess.Popen[bytes]":
+        begin = ["sh", "-c", 'mkdir -p "$1" && echo "cannot start: no disk" && exit 2', "sh"]
+        return started([*begin, str(cluster.directory / f"node-{node.node_id}")], cluster.log_of(node.node_id))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "launched", launched)
+        yield
+
+
+def test_settings_that_no_node_would_take_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
+    with pytest.raises(LocalError, match=r"nothing was done: num\.partitons .* did you mean num\.partitions\?"):
+        cluster.up(Wish(1, 1, 0, {"num.partitons": "1"}))
+    assert not cluster.directory.exists()
+
+
 def test_a_new_cluster_that_does_not_start_leaves_its_log_and_nothing_else(cluster: LocalCluster) -> None:
-    with pytest.raises(NodeDidNotStart) as problem:
-        cluster.up(Wish(1, 1, 0, {"no.such.setting": "1"}))
-    assert "no.such.setting" in str(problem.value) and "cannot start" in str(problem.value)
+    with failing(cluster), pytest.raises(NodeDidNotStart, match="cannot start: no disk"):
+        cluster.up(ONE)
     left = sorted(path.name for path in cluster.directory.iterdir() if not path.name.startswith("."))
     assert left == ["node-0.log"]
     cluster.up(ONE)
@@ -141,17 +161,30 @@ def test_a_known_cluster_that_does_not_start_keeps_its_data(cluster: LocalCluste
     create_topic(record.bootstrap_servers, "kept")
     write(record.bootstrap_servers, "kept", "one")
     cluster.down()
-    with pytest.raises(NodeDidNotStart):
-        cluster.up(Wish(settings={"no.such.setting": "1"}))
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(Wish())
     assert states(cluster) == {0: "dead"}
-    cluster.up(Wish(settings={}))
+    with pytest.raises(LocalError, match="nothing was done"):
+        cluster.up(Wish(settings={"no.such.setting": "1"}))
+    cluster.up(Wish())
     assert read(record.bootstrap_servers, "kept", 1) == ["one"]
 
 
 def test_ports_that_are_taken_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsTaken):
         cluster.up(Wish(1, 1, taken.getsockname()[1]))
-    assert not (cluster.directory / FILE).exists() and not cluster.log_of(0).exists()
+    assert not cluster.directory.exists(), "what was made for it is gone again"
+
+
+def test_a_start_that_cannot_be_leaves_the_directory_as_it_was(cluster: LocalCluster) -> None:
+    cluster.directory.mkdir()
+    with pytest.raises(BadLayout):
+        cluster.up(Wish(1, 2))
+    assert cluster.directory.is_dir(), "somebody had made it before"
+    (cluster.directory / "notes.txt").write_text("mine")
+    with pytest.raises(BadLayout):
+        cluster.up(Wish(1, 2))
+    assert (cluster.directory / "notes.txt").read_text() == "mine"
 
 
 @needs_several_nodes
@@ -172,6 +205,15 @@ def test_a_cluster_that_runs_elsewhere_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(mending, "listener_on", {9092: node}.get)
     with pytest.raises(NoCluster, match=r"no cluster in .*, but one runs from /data/mine: add --dir /data/mine"):
         LocalCluster(tmp_path).record()
+
+
+def test_a_cluster_one_directory_above_or_below_is_named(cluster: LocalCluster) -> None:
+    """Somebody has gone into klamm-data, or says --dir of the directory that it is in."""
+    cluster.directory.mkdir()
+    write_record(cluster.directory, new_cluster(ONE, Random(1)))
+    for near in (cluster.directory / "klamm-data", cluster.directory.parent):
+        with pytest.raises(NoCluster, match=f"but there is one in {cluster.directory}: add --dir {cluster.directory};"):
+            LocalCluster(near).record()
 
 
 def test_data_without_a_record_is_not_taken_for_a_new_clusters(cluster: LocalCluster) -> None:
@@ -236,6 +278,6 @@ def test_a_node_without_a_majority_is_started_and_does_not_serve_yet(cluster: Lo
 
 @needs_several_nodes
 def test_when_one_node_does_not_start_the_others_are_ended(cluster: LocalCluster) -> None:
-    with pytest.raises(NodeDidNotStart):
-        cluster.up(Wish(3, 1, 0, {"no.such.setting": "1"}))
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(Wish(3, 1, 0))
     assert not (cluster.directory / FILE).exists()

@@ -41,6 +41,16 @@ def test_all_ports_that_are_taken_are_named_and_none_is_kept() -> None:
         plain.bind(("127.0.0.1", port))
 
 
+def test_a_port_that_is_taken_gives_way_to_its_second_choice_and_that_to_any() -> None:
+    # Held and not listened on, they are free to us and to nobody else.
+    with HeldPorts("127.0.0.1", [0, 0]) as free, listening(0) as one, listening(0) as two:
+        first, second = free.ports
+        taken, also_taken = one.getsockname()[1], two.getsockname()[1]
+        with HeldPorts.preferred("127.0.0.1", [first, taken, taken], [0, second, also_taken]) as held:
+            assert held.ports[:2] == [first, second]
+            assert held.ports[2] not in (0, first, second, taken, also_taken)
+
+
 def test_ports_count_upwards_from_the_first() -> None:
     assert ports_from(19092, 3) == [19092, 19093, 19094]
     assert ports_from(0, 2) == [0, 0]

@@ -1,5 +1,6 @@
 """DIR/cluster.json: what is written is read again, and a damaged file is said to be one."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,18 @@ from hypothesis import strategies as st
 
 from klamm.local.problems import LocalError
 from klamm.local.processes import Process
-from klamm.local.record import FILE, ClusterRecord, NodeRecord, _document, _record_of, read_record, write_record
+from klamm.local.record import (
+    FILE,
+    LOCK,
+    ClusterRecord,
+    NodeRecord,
+    _document,
+    _record_of,
+    locked,
+    read_record,
+    write_record,
+)
+from tests.harness.waiting import wait_until
 
 processes = st.none() | st.builds(Process, st.integers(1, 4_000_000), st.text(max_size=40))
 nodes = st.builds(
@@ -18,6 +30,8 @@ nodes = st.builds(
     roles=st.sampled_from([("broker",), ("controller",), ("broker", "controller")]),
     port=st.integers(1, 65_535),
     process=processes,
+    metrics_port=st.none() | st.integers(1, 65_535),
+    usual_metrics_port=st.none() | st.integers(1, 65_535),
 )
 records = st.builds(
     ClusterRecord,
@@ -67,6 +81,41 @@ def test_new_processes_take_the_place_of_old_ones_and_leave_the_others() -> None
 def test_a_node_that_is_not_there() -> None:
     with pytest.raises(LocalError, match=r"no node 9.*0, 1, 2, 3"):
         SIX.node(9)
+
+
+def test_a_directory_that_was_made_for_nothing_is_removed_again(tmp_path: Path) -> None:
+    """And those around it that were made with it; what was there before stays, and what was put there."""
+    (tmp_path / "there").mkdir()
+    inner = tmp_path / "there" / "made" / "too"
+    with pytest.raises(LocalError), locked(inner):
+        raise LocalError("it cannot be done")
+    assert not (tmp_path / "there" / "made").exists() and (tmp_path / "there").is_dir()
+    with locked(tmp_path / "there"):
+        pass
+    assert (tmp_path / "there").is_dir()
+    with locked(inner):
+        (inner / "node-0.log").write_text("why")
+    assert (inner / "node-0.log").read_text() == "why"
+
+
+def test_who_waits_for_a_directory_that_is_removed_makes_it_again(tmp_path: Path) -> None:
+    directory = tmp_path / "made"
+    with ThreadPoolExecutor(1) as second:
+        with locked(directory):
+            inode = (directory / LOCK).stat().st_ino
+
+            def written() -> None:
+                with locked(directory):
+                    write_record(directory, SIX)
+
+            waiting = second.submit(written)
+            wait_until(lambda: _has_a_waiter(inode), "the second one waits")
+        waiting.result()
+    assert read_record(directory) == SIX
+
+
+def _has_a_waiter(inode: int) -> bool:
+    return any("->" in line and f":{inode} " in line for line in Path("/proc/locks").read_text().splitlines())
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": 99}', '{"format": 1, "cluster_id": "x"}'])

@@ -4,6 +4,7 @@ import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -99,18 +100,21 @@ def test_a_broker_without_a_majority_is_alive_and_not_ready(cluster: LocalCluste
     wait_until(lambda: asked(ports[0], "/readyz") == (200, "ready\n"), "node 0 is counted on")
 
 
-def test_metrics_ports_follow_the_nodes_and_give_way(cluster: LocalCluster) -> None:
+def test_metrics_ports_follow_the_nodes_give_way_and_return(cluster: LocalCluster) -> None:
     """As 9404 follows 9092. A port that is taken is no reason not to start; an empty setting switches them off."""
     port = _port_with_room()
-    with socket.create_server(("127.0.0.1", port + METRICS_ABOVE)):
+    usual = port + METRICS_ABOVE
+    with socket.create_server(("127.0.0.1", usual)):
         (elsewhere,) = ports_of(cluster.up(Wish(1, first_port=port)))
-        assert elsewhere != port + METRICS_ABOVE and asked(elsewhere, "/readyz")[0] == 200
-    cluster.kill([0])
-    assert ports_of(cluster.up(Wish())) == [elsewhere], "it keeps the one it had"
+        assert elsewhere != usual and asked(elsewhere, "/readyz")[0] == 200
+        cluster.kill([0])
+        assert ports_of(cluster.up(Wish())) == [elsewhere], "it keeps the one it had"
+        cluster.kill([0])
+    assert ports_of(cluster.up(Wish())) == [usual], "it is free again"
     cluster.kill([0])
     record = cluster.up(Wish(settings={METRICS: ""}))
     assert record.metrics_url(record.node(0)) is None
-    assert asked(elsewhere, "/healthz") == (0, "")
+    assert asked(usual, "/healthz") == (0, "")
 
 
 def test_a_new_cluster_has_them_right_above(cluster: LocalCluster) -> None:
@@ -119,10 +123,8 @@ def test_a_new_cluster_has_them_right_above(cluster: LocalCluster) -> None:
 
 
 def _port_with_room() -> int:
-    """One that is free, and so is that of its metrics."""
+    """One that is free, and so is that of its metrics. Not one that the system would give to anybody meanwhile."""
     while True:
-        with HeldPorts("127.0.0.1", [0]) as held, contextlib.suppress(LocalError):
-            (port,) = held.ports
-            if port + METRICS_ABOVE <= 65_535:
-                with HeldPorts("127.0.0.1", [port + METRICS_ABOVE]):
-                    return port
+        port = Random().randrange(12_000, 32_000)
+        with contextlib.suppress(LocalError), HeldPorts("127.0.0.1", [port, port + METRICS_ABOVE]):
+            return port

@@ -15,6 +15,7 @@ from klamm.node.identity import WrongDirectory
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
 from klamm.records.batch import InvalidBatch, batches, intact
+from klamm.sim.disk import Disk
 from tests.node.requests import (
     NAMED,
     acknowledged,
@@ -98,6 +99,23 @@ def test_a_damaged_meta_properties(world: World, content: bytes) -> None:
     with pytest.raises(WrongDirectory):
         world.start_again()
     assert world.disk.read_whole("meta.properties") == content, "nothing is put in its place"
+
+
+@pytest.mark.parametrize("name", ["node-0/meta.properties", "backup-2024/thesis.tex", "to-delete/thesis.tex"])
+def test_a_directory_of_somebody_who_is_no_node(name: str) -> None:
+    """A node would take what is called so for partitions of topics that are gone, and remove them."""
+    disk = Disk()
+    disk.write_whole(name, b"mine")
+    with pytest.raises(WrongDirectory, match=f"no node's .* holds {name.partition('/')[0]}, .* and remove"):
+        World(disk)
+    assert list(disk.names) == [name] and disk.read_whole(name) == b"mine"
+
+
+def test_a_directory_with_something_else_in_it() -> None:
+    disk = Disk()
+    disk.write_whole("lost+found/1", b"mine")
+    World(disk).stop()
+    assert disk.read_whole("lost+found/1") == b"mine"
 
 
 # The quorum.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from klamm.local.asking import Address, NoAnswer
-from klamm.local.problems import LocalError, NodeDidNotStart
+from klamm.local.problems import LocalError
 from klamm.local.view import live_brokers
 from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster
 from klamm.testing.problems import NotInTime, NotPossible, TopicRefused
@@ -183,9 +183,9 @@ def test_a_cluster_that_cannot_start_leaves_nothing_and_says_why(
 ) -> None:
     with pytest.raises(LocalError, match="racks cannot be filled"):
         kind(Shape(brokers=1, racks=2), tmp_path / "cluster-1")
-    with pytest.raises(LocalError, match=r"num\.partitions") as problem:
+    with pytest.raises(LocalError, match=r"num\.partitions does not take 'many'"):
         kind(Shape(brokers=1, settings={"num.partitions": "many"}), tmp_path / "cluster-2")
-    assert kind is EmbeddedCluster or isinstance(problem.value, NodeDidNotStart)
+    assert kind is EmbeddedCluster or not list(tmp_path.iterdir())
 
 
 def test_a_witness_takes_part_in_links_and_is_no_broker(tmp_path: Path) -> None:

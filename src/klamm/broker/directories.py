@@ -27,6 +27,12 @@ LONGEST_NAME = 200
 """A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
 
 
+def is_of_a_partition(name: str) -> bool:
+    """By its name: a directory that is a partition's, or one's that was set aside."""
+    topic_name, dash, number = name.rpartition("-")
+    return name.endswith((DELETED, STRAY)) or (bool(dash) and number.isdigit() and topic_name != CLUSTER_METADATA)
+
+
 class Directories:
     def __init__(self, files: Files, doubt: Callable[[], None], tell: Tell) -> None:
         self._files = files
@@ -38,10 +44,10 @@ class Directories:
         """Those on disk that belong to our replicas of the image; the others are set aside."""
         kept = set()
         for entry in self._files.listing(""):
-            topic_name, dash, number = entry.rpartition("-")
+            topic_name, _, number = entry.rpartition("-")
             if entry.endswith((DELETED, STRAY)):
                 self._doomed.append(entry)
-            elif dash and number.isdigit() and topic_name != CLUSTER_METADATA:
+            elif is_of_a_partition(entry):
                 state = image.partition(topic_name, int(number))
                 held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
                 found = self._topic_id_of(entry)

@@ -5,12 +5,17 @@ line a problem, and nothing is started.
 """
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.options import parser_of
+from klamm.cli.saying import failed
 from klamm.config import BrokerConfig, ConfigError, parse_properties
+
+CLUSTER = "cluster.json"
+"""As `klamm.local.record` calls it, which a broker has no need to import."""
 
 DESCRIPTION = """\
 Run one broker in the foreground. It prints one line when it takes connections; Ctrl-C or SIGTERM stops it cleanly.
@@ -38,6 +43,8 @@ def run(arguments: Sequence[str]) -> int:
     except ConfigError as error:
         print(f"klamm broker: cannot start:\n{_indented(str(error))}", file=sys.stderr)
         return 2
+    if (Path(config.log_dir) / CLUSTER).exists():
+        return failed("broker", f"cannot start: {_of_a_cluster(config.log_dir)}")
     from klamm.runtime.process import CannotStart, run_broker
 
     try:
@@ -117,6 +124,13 @@ def _overrides(options: argparse.Namespace, in_file: set[str]) -> dict[str, str]
     if options.rack:
         overrides["broker.rack"] = options.rack
     return overrides
+
+
+def _of_a_cluster(directory: str) -> str:
+    return (
+        f"{directory} is the directory of a cluster (it has a {CLUSTER}), not of a broker; "
+        f"`klamm up --dir {shlex.quote(directory)}` starts that cluster, or choose another with --dir"
+    )
 
 
 def _address(option: str, text: str) -> str:

@@ -1,17 +1,23 @@
 """A command that asks a cluster, carried out: whatever stands in its way becomes one line and an exit code."""
 
+import argparse
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from klamm.cli.options import Misused
+from klamm.cli.options import Misused, bootstrap_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.local.asking import NoAnswer, NobodyHere
 from klamm.local.problems import LocalError
 
+IS_ONE_RUNNING = "Is a cluster running? `klamm up` starts one"
 
-def carried_out(command: str, action: Callable[[], int], *problems: type[Exception]) -> int:
-    """The exit code. `problems` are the command's own, each a sentence."""
+
+def carried_out(
+    command: str, options: argparse.Namespace, action: Callable[[], int], *problems: type[Exception]
+) -> int:
+    """The exit code. `options` say which cluster; `problems` are the command's own, each a sentence."""
     known: tuple[type[Exception], ...] = (LocalError, *problems)
     try:
         return action()
@@ -21,7 +27,7 @@ def carried_out(command: str, action: Callable[[], int], *problems: type[Excepti
         # A word of the command line may be any bytes; whatever has a name on the wire is text.
         return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
     except NobodyHere as problem:
-        return failed(command, f"no broker answers: {problem}. Is a cluster running? `klamm up` starts one")
+        return failed(command, f"no broker answers: {_way_back(options) or f'{problem}. {IS_ONE_RUNNING}'}")
     except NoAnswer as problem:
         return failed(command, f"no broker answers: {problem}")
     except known as problem:
@@ -35,6 +41,14 @@ def carried_out(command: str, action: Callable[[], int], *problems: type[Excepti
         if not _is_of_the_client(problem):
             raise
         return failed(command, _in_words(problem))
+
+
+def _way_back(options: argparse.Namespace) -> str | None:
+    from klamm.cli.tips import way_back
+
+    with suppress(LocalError):
+        return way_back(options.dir, bootstrap_of(options))
+    return None
 
 
 def _is_of_the_client(problem: Exception) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
+from klamm.cli.effects import say_without_effect_on
 from klamm.cli.group_asking import Refused, cluster_of
 from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
@@ -73,7 +74,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"config {options.verb}", lambda: int(options.run(options)), Refused)
+    return carried_out(f"config {options.verb}", options, lambda: int(options.run(options)), Refused)
 
 
 def show(options: argparse.Namespace) -> int:
@@ -100,11 +101,13 @@ def show(options: argparse.Namespace) -> int:
 
 def set_some(options: argparse.Namespace) -> int:
     owner, values = _owner(options), pairs_of("", options.pair)
-    change(cluster_of(options), owner, values)
+    cluster = cluster_of(options)
+    change(cluster, owner, values)
     if options.json:
         print_json({**_owner_document(owner), "set": values})
     else:
         print("\n".join(f"{owner}: {key}={value}" for key, value in values.items()))
+    say_without_effect_on(cluster, owner.kind, values)
     return 0
 
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, parser_of
-from klamm.cli.saying import FAILED, MISUSED, counted, failed
+from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
+from klamm.cli.tips import directory_option
 from klamm.local.cluster import STOP_SECONDS, LocalCluster, listed
 from klamm.local.problems import LocalError, NoCluster
 
@@ -52,4 +53,5 @@ def run(arguments: Sequence[str]) -> int:
         print(f"{counted(len(running) - len(late), 'node')} stopped; {listed(late)} killed after {options.timeout:g} s")
     else:
         print(f"{counted(len(running), 'node')} stopped")
+    say(f"`klamm up{directory_option(cluster.directory)}` starts it again, with its data")
     return FAILED if late else 0

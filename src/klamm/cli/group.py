@@ -75,7 +75,7 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"group {options.verb}", lambda: int(options.run(options)), Refused)
+    return carried_out(f"group {options.verb}", options, lambda: int(options.run(options)), Refused)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -17,6 +17,9 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 MOST_REPLICAS, MOST_32, MOST_64 = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
 """What the protocol and the client library have room for."""
 
+EXAMPLES = {"--set": "num.partitions=6", "--kafka": "security.protocol=SSL", "--conf": "spark.driver.memory=2g"}
+"""Of pairs that are no settings of a topic."""
+
 
 class Misused(Exception):  # noqa: N818
     """An option that makes no sense, in a sentence."""
@@ -91,7 +94,8 @@ def pairs_of(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise Misused(f"{before}{text}: expected KEY=VALUE, as in {before}retention.ms=60000")
+            example = EXAMPLES.get(option, "retention.ms=60000")
+            raise Misused(f"{before}{text}: expected KEY=VALUE, as in {before}{example}")
         pairs[key.strip()] = value.strip()
     return pairs
 
@@ -101,7 +105,6 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     directory, or Kafka's usual port."""
     if options.bootstrap:
         return str(options.bootstrap)
-    from klamm.local.problems import NoCluster
     from klamm.local.record import read_record
 
     directory = Path(options.dir or DEFAULT_DIRECTORY)
@@ -109,7 +112,10 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     if record is not None:
         return record.bootstrap_servers
     if options.dir:
-        raise NoCluster(f"there is no cluster in {directory}; `klamm up --dir {directory}` makes one")
+        from klamm.local.cluster import LocalCluster
+
+        # Which says that there is none, and maybe where one is.
+        return LocalCluster(directory).record().bootstrap_servers
     return DEFAULT_BOOTSTRAP
 
 

@@ -27,4 +27,9 @@ def run(arguments: Sequence[str]) -> int:
         return failed("pipeline generate", problem, MISUSED)
     except LocalError as problem:
         return failed("pipeline generate", problem)
+    from klamm.cli.tips import way_back
+
+    why = way_back(options.dir, options.bootstrap)
+    if why is not None:
+        return failed("pipeline generate", f"no broker answers: {why}")
     return generating.run(options)

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, say
+from klamm.cli.tips import way_back
 from klamm.pipeline import Table, view
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.loading import Loaded, loaded
@@ -34,6 +35,9 @@ def run_pipeline(options: argparse.Namespace) -> int:
     metrics = _metrics_address(options.metrics_port)
     file = loaded(options.file)
     job = _job(options, file)
+    why = way_back(options.dir, job.wishes.bootstrap)
+    if why is not None:
+        return failed("pipeline run", f"no broker answers: {why}")
     if options.reset and not _is_reset(job.directory, options.yes):
         return FAILED
     shown = _Shown(options.once, options.json)

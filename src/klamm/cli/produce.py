@@ -101,7 +101,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out("produce", lambda: _run(options), Refused)
+    return carried_out("produce", options, lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -72,7 +72,7 @@ def _watched(cluster: LocalCluster, plain: bool) -> int:
         return 0
     except (LocalError, OSError) as problem:
         return failed("status", problem)
-    say("no node runs any more")
+    say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
     return FAILED
 
 
@@ -128,8 +128,13 @@ def text(
 
 
 def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> str:
-    if any(state != "dead" for _, state in states):
+    dead = [str(node.node_id) for node, state in states if state == "dead"]
+    if any(node.is_broker and state != "dead" for node, state in states):
         return "no broker answers"
+    if len(dead) < len(states):
+        return (
+            f"no broker runs; `klamm node start {' '.join(dead)}{directory_option(directory)}` starts what is missing"
+        )
     what = "stopped" if len(stopped) == len(states) else "no node runs"
     return f"{what}; `klamm up{directory_option(directory)}` starts it"
 

@@ -1,4 +1,5 @@
-"""What to type next, as the live view says it: how to use the cluster, how to mend it, and how to break it.
+"""What to type next: as the live view says it, how to use the cluster, how to mend it, and how to break it; and to who
+finds no broker, how to have those back that were here.
 
 Who sees something broken is told how to mend all of it. Only a cluster that is well is broken, and never so that the
 quorum loses its majority: then nothing would move any more, and that is another lesson. A broker alone is all there is.
@@ -9,10 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from klamm.cli.options import DEFAULT_DIRECTORY
+from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of
+from klamm.local.asking import Address, takes_connections
+from klamm.local.cluster import LocalCluster
 from klamm.local.look import Look
+from klamm.local.problems import LocalError
 from klamm.local.processes import State
+from klamm.local.record import read_record
 from klamm.local.topology import has_majority
+
+LISTENS_SECONDS = 1.0
 
 
 class Tip(NamedTuple):
@@ -36,6 +43,27 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
         yield Tip("break it", f"klamm node kill {victim}{at}")
         pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
         yield Tip("or so", pause, is_needed=False)
+
+
+def way_back(directory: str | None, asked: str) -> str | None:
+    """Of brokers that do not answer: that they are those of a cluster here which does not run, and what starts it
+    again. None where they are somebody else's, or where somebody listens at one of the addresses."""
+    cluster = LocalCluster(Path(directory or DEFAULT_DIRECTORY))
+    try:
+        record, addresses = read_record(cluster.directory), addresses_of(asked)
+    except (LocalError, Misused):
+        return None
+    if record is None or not {Address(record.host, node.port) for node in record.brokers}.intersection(addresses):
+        return None
+    if any(takes_connections(address, LISTENS_SECONDS) for address in addresses):
+        return None
+    states, at = cluster.states(), directory_option(cluster.directory)
+    dead = [str(node.node_id) for node, state in states if state == "dead"]
+    if len(dead) < len(states):
+        start = f"`klamm node start {' '.join(dead)}{at}` starts what is missing"
+        return f"of the cluster in {cluster.directory} no broker runs; {start}" if dead else None
+    how = "was stopped" if len(cluster.stopped(states)) == len(states) else "does not run any more"
+    return f"the cluster in {cluster.directory} {how}; `klamm up{at}` starts it again, with its data"
 
 
 def directory_option(directory: Path) -> str:

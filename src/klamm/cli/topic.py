@@ -113,7 +113,7 @@ examples:
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
-    return carried_out(f"topic {options.verb}", lambda: _run(options), Refused)
+    return carried_out(f"topic {options.verb}", options, lambda: _run(options), Refused)
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -37,7 +37,8 @@ def create(options: argparse.Namespace) -> int:
         config=config,
     )
     asked = admin.create_topics([new], operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
-    return _outcome(asked, "created", options)
+    code = _outcome(asked, "created", options)
+    return code or _said_of_settings(config, options)
 
 
 def delete(options: argparse.Namespace) -> int:
@@ -78,7 +79,7 @@ def alter(options: argparse.Namespace) -> int:
     problems = [problem for each in asked if (problem := _problem_of(each, options))]
     for problem in problems:
         failed("topic alter", problem)
-    return FAILED if problems else _said(options, "altered", [options.name])
+    return FAILED if problems else _said(options, "altered", [options.name]) or _said_of_settings(config, options)
 
 
 def _settings_asked(
@@ -121,6 +122,16 @@ def _said(options: argparse.Namespace, how: str, names: Sequence[str]) -> int:
         print_json({how: list(names)})
     else:
         print("\n".join(f"topic {name} {how}" for name in names))
+    return 0
+
+
+def _said_of_settings(config: Mapping[str, str], options: argparse.Namespace) -> int:
+    if config:
+        # Imported for those who set something: the tables of all settings cost the others a fiftieth of a second.
+        from klamm.cli.config_asking import TOPIC
+        from klamm.cli.effects import say_without_effect_on
+
+        say_without_effect_on(cluster_of(options), TOPIC, config)
     return 0
 
 

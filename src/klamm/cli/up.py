@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of
+from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
 from klamm.cli.saying import MISUSED, counted, failed, print_json, say
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
@@ -75,6 +75,10 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
+    if settings:
+        from klamm.cli.effects import say_without_effect
+
+        say_without_effect(settings)
     # The live view has them in its first line; a script that reads our output has not.
     if not (_is_live(options) and sys.stdout.isatty()):
         _print_result(cluster, record, options.json)
@@ -95,7 +99,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fresh", action="store_true", help="start empty: what an earlier cluster left in DIR is deleted"
     )
-    parser.add_argument("--detach", action="store_true", help="leave the cluster running and return")
+    parser.add_argument("--detach", "-d", action="store_true", help="leave the cluster running and return")
     parser.add_argument("--plain", action="store_true", help="a line for what happens, no live view")
     parser.add_argument(
         "--set",
@@ -106,7 +110,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds_of,
         default=START_SECONDS,
         metavar="SECONDS",
         help=f"give up when it is not up by then, {START_SECONDS:.0f} by default",

@@ -86,16 +86,21 @@ def properties_of(record: ClusterRecord, node: NodeRecord, directory: Path) -> d
     return values
 
 
-def wished_metrics_port(node: NodeRecord, port: int) -> int:
-    """The one it had; or as far above the node's own port as 9404, where Kafka's exporter usually is, above 9092; or
-    any, where the node's own may be any too."""
-    if node.metrics_port is not None:
-        return node.metrics_port
+def usual_metrics_port(node: NodeRecord, port: int) -> int:
+    """The one that is noted for it; or as far above the node's own port as 9404, where Kafka's exporter usually is,
+    above 9092; or any, where the node's own may be any too."""
+    noted = node.metrics_port if node.usual_metrics_port is None else node.usual_metrics_port
+    if noted is not None:
+        return noted
     return port + METRICS_ABOVE if 0 < port <= MOST - METRICS_ABOVE else 0
 
 
-def with_metrics_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:
-    nodes = (replace(node, metrics_port=port) for node, port in zip(record.nodes, ports, strict=True))
+def with_metrics_ports(record: ClusterRecord, usual: list[int], ports: list[int]) -> ClusterRecord:
+    """These ports. What was any becomes usual: whoever scrapes it will find it there again."""
+    nodes = (
+        replace(node, metrics_port=port, usual_metrics_port=its_usual or port)
+        for node, its_usual, port in zip(record.nodes, usual, ports, strict=True)
+    )
     return replace(record, nodes=tuple(nodes))
 
 

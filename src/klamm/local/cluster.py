@@ -5,6 +5,7 @@ not depend on whoever started them; any later command finds them again.
 """
 
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,7 @@ from klamm.local.agreeing import (
     check_metrics,
     known_cluster,
     new_cluster,
-    wished_metrics_port,
+    usual_metrics_port,
     with_metrics_ports,
     with_ports,
 )
@@ -107,12 +108,14 @@ class LocalCluster:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
             check_metrics(wish, len(record.nodes))
-            wished = [wished_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            usual = [usual_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
+            last = [node.metrics_port or 0 for node in record.nodes]
             held = self._ports_held(stack, record.host, ports, is_known=known is not None)
-            record = with_ports(record, held.ports)
-            record = with_metrics_ports(record, stack.enter_context(HeldPorts.preferred(record.host, wished)).ports)
-            if fresh:
+            metrics = stack.enter_context(HeldPorts.preferred(record.host, usual, last))
+            record = with_metrics_ports(with_ports(record, held.ports), usual, metrics.ports)
+            if fresh or wish.settings:
                 mending.check_settings(self.directory, record)
+            if fresh:
                 mending.delete_data(self.directory)
             try:
                 begun = self._begin(record, record.nodes)
@@ -243,7 +246,9 @@ class LocalCluster:
         alive = self._alive(node_ids)
         dead = sorted(set(node_ids) - set(alive))
         if dead:
-            raise LocalError(f"{listed(dead)} {'is' if len(dead) == 1 else 'are'} dead; `klamm node start` starts it")
+            start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}` starts"
+            one = len(dead) == 1
+            raise LocalError(f"{listed(dead)} {'is' if one else 'are'} dead; {start} {'it' if one else 'them'}")
         for node_id, process in alive.items():
             signal_to(process, number)
             while state_of(process) != wanted:
@@ -264,7 +269,7 @@ class LocalCluster:
         try:
             return stack.enter_context(self.held_ports(host, ports))
         except PortsTaken as problem:
-            raise mending.explained(problem, host, is_known) from None
+            raise mending.explained(problem, host, self.directory, is_known) from None
 
 
 class Begun(NamedTuple):

@@ -38,8 +38,12 @@ def check_kind(directory: Path) -> None:
 
 
 def nothing_here(directory: Path, usual_port: int) -> str:
-    """There is no cluster in the directory; maybe one runs from another."""
+    """There is no cluster in the directory; maybe one runs from another, or it is the directory above or below."""
     makes = f"`klamm up --dir {_quoted(directory)}` makes one"
+    near = [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
+    if near:
+        there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
+        return f"there is no cluster in {directory}, but {there}; or {makes}"
     found = listener_on(usual_port)
     if found is None or found.cluster_directory is None:
         return f"there is no cluster in {directory}; {makes}"
@@ -111,14 +115,15 @@ def check_may_be_deleted(directory: Path) -> None:
 
 def check_settings(directory: Path, record: ClusterRecord) -> None:
     """Every node would take what it is going to be told."""
-    from klamm.config import BrokerConfig, ConfigError  # Only who is about to delete something pays for it.
+    # Only who sets or deletes something pays for it.
+    from klamm.config import BrokerConfig, ConfigError
 
     for node in record.nodes:
         try:
             BrokerConfig.from_properties((), properties_of(record, node, directory))
         except ConfigError as problem:
             wrong = "; ".join(problem.problems)
-            raise LocalError(f"the nodes could not start, and nothing was deleted: {wrong}") from None
+            raise LocalError(f"the nodes could not start, and nothing was done: {wrong}") from None
 
 
 def delete_data(directory: Path) -> None:
@@ -129,7 +134,7 @@ def delete_data(directory: Path) -> None:
     remove_record(directory)
 
 
-def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
+def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -> PortsTaken:
     """Who has the ports, and what to do about it. A cluster that is known keeps its ports."""
     holders = {port: listener_on(port) for port in problem.ports}
     clusters = sorted({each.cluster_directory for each in holders.values() if each and each.cluster_directory})
@@ -144,7 +149,8 @@ def explained(problem: PortsTaken, host: str, is_known: bool) -> PortsTaken:
         what = f"taken already: {named}; end that process"
     if is_known:
         return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
-    return PortsTaken(problem.ports, f"{what}, or choose other ports: `klamm up --port 0` takes any that are free")
+    free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
+    return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")
 
 
 def _node_directories(directory: Path) -> list[Path]:

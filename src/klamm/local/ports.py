@@ -27,12 +27,16 @@ class HeldPorts:
         self.ports = [int(sock.getsockname()[1]) for sock in self._sockets]
 
     @classmethod
-    def preferred(cls, host: str, wanted: Sequence[int]) -> "HeldPorts":
-        """These ports, and others in the place of those that are taken."""
-        try:
-            return cls(host, wanted)
-        except PortsTaken as problem:
-            return cls(host, [0 if port in problem.ports else port for port in wanted])
+    def preferred(cls, host: str, wanted: Sequence[int], second: Sequence[int]) -> "HeldPorts":
+        """These ports; in the place of those that are taken their second choice, and if that is taken too, any."""
+        anything = [0] * len(wanted)
+        for others in (second, anything):
+            try:
+                return cls(host, wanted)
+            except PortsTaken as problem:
+                taken = problem.ports
+            wanted = [other if port in taken else port for port, other in zip(wanted, others, strict=True)]
+        return cls(host, wanted)
 
     def let_go(self) -> None:
         for sock in self._sockets:

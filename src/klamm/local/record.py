@@ -7,8 +7,8 @@ import fcntl
 import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from klamm.local.topology import PlannedNode
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
+LOCK_ATTEMPTS = 10
 METRICS = "klamm.metrics.listener"
 USUAL_REPLICATION = 3
 
@@ -30,6 +31,8 @@ class NodeRecord(PlannedNode):
     """The last one that was started for it; it may have ended."""
     metrics_port: int | None = None
     """Where it was told to serve metrics; None if nobody has chosen a port yet."""
+    usual_metrics_port: int | None = None
+    """Where it is told to, whenever nobody else is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +134,55 @@ def remove_record(directory: Path) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """While this is held, nobody else changes the record."""
+    """While this is held, nobody else changes the record. A directory that was made for it, and in which nothing was
+    left, is removed again."""
+    made = [each for each in (directory, *directory.parents) if not each.exists()]
+    descriptor = _lock_taken(directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        if made:
+            _remove_unused(directory, made)
         os.close(descriptor)
+
+
+def _lock_taken(directory: Path) -> int:
+    """The lock of whoever comes to the directory. One that was removed while we waited for it locks nobody out."""
+    path, attempts_left = directory / LOCK, LOCK_ATTEMPTS
+    while True:
+        attempts_left -= 1
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and attempts_left > 0:
+                continue  # Removed right between the two.
+            raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _remove_unused(directory: Path, made: Sequence[Path]) -> None:
+    """These directories, the innermost first, as far as nothing is in them but the lock, which we hold."""
+    # Somebody may put something into one of them meanwhile: then it stays.
+    with suppress(OSError):
+        if [path.name for path in directory.iterdir()] == [LOCK]:
+            (directory / LOCK).unlink()
+            for path in made:
+                path.rmdir()
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _document(record: ClusterRecord) -> dict[str, Any]:
@@ -157,6 +198,7 @@ def _document(record: ClusterRecord) -> dict[str, Any]:
                 "roles": list(node.roles),
                 "port": node.port,
                 "metrics_port": node.metrics_port,
+                "usual_metrics_port": node.usual_metrics_port,
                 "process": None if node.process is None else node.process._asdict(),
             }
             for node in record.nodes
@@ -172,9 +214,14 @@ def _record_of(document: Any) -> ClusterRecord:
             roles=tuple(node["roles"]),
             port=int(node["port"]),
             process=None if node["process"] is None else Process(**node["process"]),
-            # Clusters of the time before there were metrics do not name one.
-            metrics_port=None if node.get("metrics_port") is None else int(node["metrics_port"]),
+            # Clusters of the time before there were metrics, or a way back, do not name them.
+            metrics_port=_port_or_none(node.get("metrics_port")),
+            usual_metrics_port=_port_or_none(node.get("usual_metrics_port")),
         )
         for node in document["nodes"]
     )
     return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes)
+
+
+def _port_or_none(value: Any) -> int | None:
+    return None if value is None else int(value)

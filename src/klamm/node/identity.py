@@ -1,6 +1,7 @@
 """Who this data directory belongs to: `meta.properties`, written once, checked at every start.
 
-A directory of another node, or of another cluster, is not opened: its logs would be taken for ours.
+A directory of another node, or of another cluster, is not opened: its logs would be taken for ours. Nor is one that was
+never a node's and holds what a node would clear away.
 """
 
 from collections.abc import Iterable
@@ -8,9 +9,14 @@ from hashlib import sha256
 from random import Random
 from typing import NamedTuple
 
+from klamm.broker.directories import is_of_a_partition
+from klamm.controller.names import CLUSTER_METADATA
 from klamm.ids import BrokerId, Uuid, drawn_uuid, uuid_from_text, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import Files
+
+METADATA_DIRECTORY = f"{CLUSTER_METADATA}-0"
+NAMED = 3
 
 
 class WrongDirectory(Exception):  # noqa: N818
@@ -35,6 +41,7 @@ def identity_of(
     """What the directory says it is. A new directory becomes the given cluster's, the one it is `otherwise`, or a new
     one's. Only what somebody gave is held against an old one: the quorum's addresses may have changed since."""
     if not files.exists(checkpoint.META_PROPERTIES):
+        _refuse_somebodys(files)
         cluster_id = cluster_id or otherwise or uuid_text(drawn_uuid(random))
         identity = Identity(cluster_id, drawn_uuid(random), is_new=True)
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
@@ -59,6 +66,20 @@ def identity_of(
             f"it belongs to cluster {found['cluster.id']}, and this is cluster {cluster_id}; choose another with --dir"
         )
     return Identity(found["cluster.id"], directory_id, is_new=False)
+
+
+def _refuse_somebodys(files: Files) -> None:
+    """Before anything is written. Of a node that never was here no partition can be: what is called like one would be
+    taken for that of a topic which is gone, and removed."""
+    names = files.listing("")
+    found = sorted(filter(is_of_a_partition, names))
+    if not found or METADATA_DIRECTORY in names:
+        return
+    listed = ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
+    raise WrongDirectory(
+        f"it is no node's (it has no {checkpoint.META_PROPERTIES}), and holds {listed}, which a node would take for "
+        "partitions of topics that are gone, and remove; choose an empty directory with --dir"
+    )
 
 
 def taken_clean_shutdown(files: Files) -> int:

@@ -15,9 +15,10 @@ import os
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from klamm.pipeline.declaration import Table
 from klamm.pipeline.planning import PlannedQuery
@@ -79,23 +80,51 @@ class Directory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """One run at a time. The lock goes with the process that has it, however it ends."""
-        self._make()
-        file = (self.path / "lock").open("a+", encoding="utf-8")
+        """One run at a time. The lock goes with the process that has it, however it ends; a file that a killed one
+        left behind holds nobody up. Nothing is left of a run that left nothing else."""
+        made = self._make()
+        file = self._locked()
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "unknown"
-                raise Busy(
-                    f"another run of a pipeline (process {holder}) uses {self.path}. Stop it first (kill -TERM "
-                    f"{holder} ends it after its batch), or let this one work elsewhere with --data."
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+                yield
+            finally:
+                # While it is still held: afterwards it might be another's.
+                self._lock.unlink(missing_ok=True)
+                for directory in made:
+                    with suppress(OSError):
+                        directory.rmdir()
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / "lock"
+
+    def _locked(self) -> TextIO:
+        """Whoever had it before may remove the file between our opening and our locking it: then it is nobody's lock any
+        more, and there may be a new one."""
+        while True:
+            self._make()
+            with suppress(FileNotFoundError):
+                file = self._lock.open("a+", encoding="utf-8")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.path.samestat(os.fstat(file.fileno()), self._lock.stat()):
+                        return file
+                except BlockingIOError:
+                    with file:
+                        file.seek(0)
+                        raise self._busy(file.read().strip() or "unknown") from None
+                except FileNotFoundError:
+                    pass
+                file.close()
+
+    def _busy(self, holder: str) -> Busy:
+        return Busy(
+            f"another run of a pipeline (process {holder}) uses {self.path}. Stop it first (kill -TERM "
+            f"{holder} ends it after its batch), or let this one work elsewhere with --data."
+        )
 
     def check_cluster(self, cluster_id: str) -> None:
         """Whether what was read here so far was read from this cluster."""
@@ -177,13 +206,16 @@ class Directory:
                 f"in {self.path} would be mixed with it. {REMEDY}"
             )
 
-    def _make(self) -> None:
+    def _make(self) -> list[Path]:
+        """Those that were not there, the innermost first."""
+        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise PipelineError(
                 f"{self.path} cannot be made: {problem.strerror}. Name another directory with --data."
             ) from problem
+        return made
 
 
 def _has_number(directory: Path) -> bool:

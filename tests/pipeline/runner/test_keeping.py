@@ -1,7 +1,10 @@
 """A directory has one run at a time, and its checkpoints belong to one cluster, its topics and one kind of state."""
 
+import fcntl
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,6 +38,63 @@ def test_the_second_run_is_told_who_is_there(tmp_path: Path) -> None:
         pass
     with Directory(tmp_path / "data").held():
         pass
+
+
+def test_a_run_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    data = tmp_path / "pipeline-data" / "shop"
+    with pytest.raises(Foreign), Directory(data).held():
+        raise Foreign("of another cluster")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_run_wrote_stays_without_its_lock(tmp_path: Path) -> None:
+    data = tmp_path / "pipeline-data" / "shop"
+    with Directory(data).held():
+        assert (data / "lock").read_text() == str(os.getpid())
+        (data / "spark.log").touch()
+    assert [each.name for each in data.iterdir()] == ["spark.log"]
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from klamm.pipeline.keeping import Directory
+with Directory(Path(sys.argv[1])).held():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_lock_of_a_killed_run_holds_nobody_up(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDING, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None and run.stdout.readline() == "held\n"
+        with pytest.raises(Busy, match=f"process {run.pid}"), Directory(tmp_path).held():
+            pass
+        run.kill()
+    assert (tmp_path / "lock").read_text() == str(run.pid), "it had no time to remove it"
+    with Directory(tmp_path).held():
+        assert (tmp_path / "lock").read_text() == str(os.getpid())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_goes_while_it_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is removed, by the run that ends, after this one has opened it. What is locked then is nobody's: a third
+    run would make a file anew, and have it locked as well."""
+    lock, flock, calls = tmp_path / "lock", fcntl.flock, []
+
+    def removed_at_first(file: Any, how: int) -> None:
+        if not calls:
+            lock.unlink()
+        calls.append(how)
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_at_first)
+    with Directory(tmp_path).held():
+        assert len(calls) == 2
+        with pytest.raises(Busy, match=f"process {os.getpid()}"), Directory(tmp_path).held():
+            pass
+    assert not lock.exists()
 
 
 def test_a_checkpoint_keeps_its_id_until_it_is_forgotten(tmp_path: Path) -> None:

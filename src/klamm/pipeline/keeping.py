@@ -102,8 +102,8 @@ class Directory:
         return self.path / "lock"
 
     def _locked(self) -> TextIO:
-        """Whoever had it before may remove the file between our opening and our locking it: then it is nobody's lock any
-        more, and there may be a new one."""
+        """Whoever had it before may remove the file between our opening and our locking it: then it is nobody's lock
+        any more, and there may be a new one."""
         while True:
             self._make()
             with suppress(FileNotFoundError):

@@ -119,10 +119,10 @@ def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> 
         name, problem = failure
         told = paragraph(problem, job.loaded.path)
         next_time = f"Its state is of another kind. {REMEDY}" if "STATE_STORE" in told else GOES_ON
+        # What was said may end with lines to copy.
+        end = "\n" if told.endswith("\n") else ". "
         raise Failed(
-            f"query {name} stopped: {told.rstrip('.')}. {next_time}",
-            queries.standing,
-            problem,
+            f"query {name} stopped: {told.rstrip('.')}{end}{next_time}", queries.standing, problem
         ) from problem
     return Outcome(queries.standing, was_stopped)
 

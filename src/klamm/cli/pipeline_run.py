@@ -20,6 +20,7 @@ from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
 from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
+from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
 from klamm.pipeline.stopping import INTERRUPTED
 
@@ -31,10 +32,15 @@ LINE_SECONDS = 3.0
 def run_pipeline(options: argparse.Namespace) -> int:
     if options.batch_records < 1 or options.every < 0:
         raise Misused("--batch-records is at least 1, and --every no less than 0")
+    if options.drop_tables and not options.reset:
+        raise Misused(
+            "--drop-tables goes with --reset: tables that begin empty would lack whatever was read before, and is not "
+            "read again"
+        )
     metrics = _metrics_address(options.metrics_port)
     file = loaded(options.file)
     job = _job(options, file)
-    if options.reset and not _is_reset(job.directory, options.yes):
+    if job.reset is not None and not _is_agreed(job, job.reset, options.yes):
         return FAILED
     shown = _Shown(options.once, options.json)
     page = Page()
@@ -66,6 +72,7 @@ def _job(options: argparse.Namespace, file: Loaded) -> Job:
         options.master,
         pairs_of("--conf", options.conf),
         makes_topics=not options.no_create_topics,
+        reset=Reset(options.drop_tables) if options.reset else None,
         is_verbose=options.verbose,
     )
 
@@ -79,25 +86,21 @@ def _metrics_address(text: str | None) -> tuple[str, int] | None:
     return host or "127.0.0.1", int(port)
 
 
-def _is_reset(directory: Directory, without_asking: bool) -> bool:
-    """Forgets the checkpoints, if somebody agrees."""
-    known = directory.checkpoints
-    if not known:
+def _is_agreed(job: Job, reset: Reset, without_asking: bool) -> bool:
+    """Says what goes, and asks whoever is there. It goes later, when everything else is right."""
+    with job.directory.held():
+        what = reset.announced(job.directory, job.loaded.pipeline)
+    if not what:
         return True
-    if not without_asking:
-        say(
-            f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables "
-            "stay: rows whose key they have are left alone, or replaced where a table updates; tables without a key "
-            "and topics get everything once more."
-        )
-        if not sys.stdin.isatty():
-            failed("pipeline run", "nobody is here to agree; say --yes")
-            return False
-        if input("Forget it? [y/N] ").strip().lower() not in ("y", "yes"):
-            say("nothing was changed")
-            return False
-    with directory.held():
-        directory.forget()
+    say(what)
+    if without_asking:
+        return True
+    if not sys.stdin.isatty():
+        failed("pipeline run", "nobody is here to agree; say --yes")
+        return False
+    if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        say("nothing was changed")
+        return False
     return True
 
 

@@ -113,6 +113,11 @@ def test_in_the_end_it_says_where_the_tables_are(file: Path, tmp_path: Path) -> 
 
     shown: Any = Shown()
     job = Job(loaded(file), Directory(tmp_path / "data"), Wishes("127.0.0.1:9092", once=True))
+    stopped = Outcome(Standing("shop", {}, ()), was_stopped=True)
+    assert pipeline_run._told_end(shown, stopped, job) == 130
+    assert shown.said == ["stopped"], "before there were any"
+    shown.said.clear()
+    (tmp_path / "data" / "tables" / "orders").mkdir(parents=True)
     assert pipeline_run._told_end(shown, Outcome(Standing("shop", {}, ()), was_stopped=False), job) == 0
     how, where = shown.said
     assert how == "done" and where.startswith(f"tables in {tmp_path / 'data' / 'tables'}; ")

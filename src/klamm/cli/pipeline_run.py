@@ -160,6 +160,8 @@ def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:
 def _told_end(shown: _Shown, outcome: Outcome, job: Job) -> int:
     shown.end(outcome.standing, "stopped" if outcome.was_stopped else "done")
     tables = [output for output in job.loaded.pipeline.outputs if isinstance(output, Table)]
+    # Who stopped it before the first batch has none yet.
+    tables = [table for table in tables if Path(job.directory.table(table.name)).is_dir()]
     if tables:
         name, is_delta = tables[0].name, tables[0].format == "delta"
         reads = f'DeltaTable("…/{name}").to_pandas()' if is_delta else f'pandas.read_parquet("…/{name}")'

@@ -113,6 +113,11 @@ def test_in_the_end_it_says_where_the_tables_are(file: Path, tmp_path: Path) -> 
 
     shown: Any = Shown()
     job = Job(loaded(file), Directory(tmp_path / "data"), Wishes("127.0.0.1:9092", once=True))
+    stopped = Outcome(Standing("shop", {}, ()), was_stopped=True)
+    assert pipeline_run._told_end(shown, stopped, job) == 130
+    assert shown.said == ["stopped"], "before there were any"
+    shown.said.clear()
+    (tmp_path / "data" / "tables" / "orders").mkdir(parents=True)
     assert pipeline_run._told_end(shown, Outcome(Standing("shop", {}, ()), was_stopped=False), job) == 0
     how, where = shown.said
     assert how == "done" and where.startswith(f"tables in {tmp_path / 'data' / 'tables'}; ")
@@ -158,13 +163,73 @@ def test_a_checkpoint_of_another_cluster(file: Path, servers: str, tmp_path: Pat
     words = said(klamm(*asked))
     assert "of another cluster (its id is elsewhere" in words and "--reset" in words
     refused = klamm(*asked, "--reset")
-    assert refused.code == 1 and "This forgets how far orders have read" in refused.err and "--yes" in refused.err
+    assert refused.code == 1 and "This forgets how far orders has read" in refused.err and "--yes" in refused.err
     assert note.exists()
+
+
+def with_a_table(data: Path) -> Path:
+    """What a run has left: a checkpoint, and the table `orders` with two rows."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from klamm.pipeline.tables.delta import CONFIGURATION
+
+    (data / "checkpoints" / "orders").mkdir(parents=True)
+    settings: dict[str, Any] = CONFIGURATION
+    write_deltalake(data / "tables" / "orders", pa.table({"id": ["a", "b"]}), configuration=settings)
+    return data
+
+
+def test_nothing_is_removed_unless_somebody_agrees(file: Path, tmp_path: Path) -> None:
+    data = with_a_table(tmp_path / "data")
+    asked = ("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", "--data", str(data), "--reset")
+    alone = klamm(*asked)
+    assert alone.code == 1 and "The tables stay" in alone.err and "--drop-tables" in alone.err
+    refused = klamm(*asked, "--drop-tables")
+    assert refused.code == 1 and "table orders (2 rows)" in refused.err
+    assert "nobody is here to agree; say --yes" in refused.err
+    # Agreed, and then there is no cluster: what cannot begin again keeps what it has.
+    agreed = klamm(*asked, "--drop-tables", "--yes")
+    assert agreed.code == 1 and "table orders (2 rows)" in agreed.err and "no broker answers" in agreed.err
+    assert sorted(path.name for path in data.iterdir()) == ["checkpoints", "tables"]
+    assert (data / "tables" / "orders" / "_delta_log").is_dir() and (data / "checkpoints" / "orders").is_dir()
+
+
+@pytest.mark.parametrize(("answer", "is_agreed"), [("y", True), ("YES", True), ("", False), ("n", False)])
+def test_on_a_terminal_it_asks(
+    file: Path,
+    tmp_path: Path,
+    answer: str,
+    is_agreed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from klamm.cli import pipeline_run
+    from klamm.pipeline.loading import loaded
+    from klamm.pipeline.queries import Wishes
+    from klamm.pipeline.resetting import Reset
+    from klamm.pipeline.running import Job
+
+    questions: list[str] = []
+
+    def answered(question: str) -> str:
+        questions.append(question)
+        return answer
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", answered)
+    reset = Reset(drops_tables=True)
+    job = Job(loaded(file), Directory(with_a_table(tmp_path / "data")), Wishes("127.0.0.1:1"), reset=reset)
+    assert pipeline_run._is_agreed(job, reset, without_asking=False) is is_agreed
+    told = capsys.readouterr().err
+    assert "table orders (2 rows)" in told and ("nothing was changed" in told) is not is_agreed
+    assert questions == ["Go on? [y/N] "]
 
 
 def test_another_run_in_the_same_directory(file: Path, servers: str, tmp_path: Path) -> None:
     with Directory(tmp_path / "data").held():
         words = said(klamm("pipeline", "run", str(file), "--bootstrap", servers, "--data", str(tmp_path / "data")))
+        assert "process" in said(klamm("pipeline", "run", str(file), "--data", str(tmp_path / "data"), "--reset"))
     assert f"process {os.getpid()}" in words and "--data" in words
 
 
@@ -173,6 +238,7 @@ def test_another_run_in_the_same_directory(file: Path, servers: str, tmp_path: P
     [
         (("--batch-records", "0"), "--batch-records is at least 1"),
         (("--metrics-port", "x"), "expected a port"),
+        (("--drop-tables",), "--drop-tables goes with --reset"),
         (("--conf", "x"), "expected KEY=VALUE"),
     ],
 )

@@ -37,6 +37,7 @@ examples:
   klamm pipeline run invoice.py --bootstrap 10.0.0.7:9092 --data /srv/invoice --metrics-port 9400
   klamm pipeline run invoice.py --master spark://10.0.0.9:7077 --data /mnt/shared/invoice
   klamm pipeline run invoice.py --json | jq .recordsPerSecond
+  klamm pipeline run invoice.py --reset --drop-tables      from the beginning, into empty tables
 
 exit code 0: --once has read everything, or a run without it was stopped; 1: it failed; 2: asked for in a way that makes
 no sense; 130: --once was stopped before it had read everything
@@ -148,7 +149,8 @@ def _add_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="a client's setting, as security.protocol=SSL; repeatable",
     )
     parser.add_argument("--no-create-topics", action="store_true", help="complain about missing topics instead")
-    parser.add_argument("--reset", action="store_true", help="forget what was read so far, and begin again")
+    parser.add_argument("--reset", action="store_true", help="forget what was read, and begin again; tables stay")
+    parser.add_argument("--drop-tables", action="store_true", help="with --reset: remove the pipeline's tables as well")
     parser.add_argument("--yes", action="store_true", help="with --reset: do not ask")
     parser.add_argument(
         "--metrics-port", metavar="[HOST:]PORT", help="metrics for Prometheus over http; on 127.0.0.1 unless told"

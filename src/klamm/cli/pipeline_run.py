@@ -21,6 +21,7 @@ from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
 from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
+from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
 from klamm.pipeline.stopping import INTERRUPTED
 
@@ -32,13 +33,18 @@ LINE_SECONDS = 3.0
 def run_pipeline(options: argparse.Namespace) -> int:
     if options.batch_records < 1 or options.every < 0:
         raise Misused("--batch-records is at least 1, and --every no less than 0")
+    if options.drop_tables and not options.reset:
+        raise Misused(
+            "--drop-tables goes with --reset: tables that begin empty would lack whatever was read before, and is not "
+            "read again"
+        )
     metrics = _metrics_address(options.metrics_port)
     file = loaded(options.file)
     job = _job(options, file)
     why = way_back(options.dir, job.wishes.bootstrap)
     if why is not None:
         return failed("pipeline run", f"no broker answers: {why}")
-    if options.reset and not _is_reset(job.directory, options.yes):
+    if job.reset is not None and not _is_agreed(job, job.reset, options.yes):
         return FAILED
     shown = _Shown(options.once, options.json)
     page = Page()
@@ -70,6 +76,7 @@ def _job(options: argparse.Namespace, file: Loaded) -> Job:
         options.master,
         pairs_of("--conf", options.conf),
         makes_topics=not options.no_create_topics,
+        reset=Reset(options.drop_tables) if options.reset else None,
         is_verbose=options.verbose,
     )
 
@@ -83,25 +90,21 @@ def _metrics_address(text: str | None) -> tuple[str, int] | None:
     return host or "127.0.0.1", int(port)
 
 
-def _is_reset(directory: Directory, without_asking: bool) -> bool:
-    """Forgets the checkpoints, if somebody agrees."""
-    known = directory.checkpoints
-    if not known:
+def _is_agreed(job: Job, reset: Reset, without_asking: bool) -> bool:
+    """Says what goes, and asks whoever is there. It goes later, when everything else is right."""
+    with job.directory.held():
+        what = reset.announced(job.directory, job.loaded.pipeline)
+    if not what:
         return True
-    if not without_asking:
-        say(
-            f"This forgets how far {', '.join(known)} have read, and their state, in {directory.path}. The tables "
-            "stay: rows whose key they have are left alone, or replaced where a table updates; tables without a key "
-            "and topics get everything once more."
-        )
-        if not sys.stdin.isatty():
-            failed("pipeline run", "nobody is here to agree; say --yes")
-            return False
-        if input("Forget it? [y/N] ").strip().lower() not in ("y", "yes"):
-            say("nothing was changed")
-            return False
-    with directory.held():
-        directory.forget()
+    say(what)
+    if without_asking:
+        return True
+    if not sys.stdin.isatty():
+        failed("pipeline run", "nobody is here to agree; say --yes")
+        return False
+    if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+        say("nothing was changed")
+        return False
     return True
 
 
@@ -161,6 +164,8 @@ def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:
 def _told_end(shown: _Shown, outcome: Outcome, job: Job) -> int:
     shown.end(outcome.standing, "stopped" if outcome.was_stopped else "done")
     tables = [output for output in job.loaded.pipeline.outputs if isinstance(output, Table)]
+    # Who stopped it before the first batch has none yet.
+    tables = [table for table in tables if Path(job.directory.table(table.name)).is_dir()]
     if tables:
         name, is_delta = tables[0].name, tables[0].format == "delta"
         reads = f'DeltaTable("…/{name}").to_pandas()' if is_delta else f'pandas.read_parquet("…/{name}")'

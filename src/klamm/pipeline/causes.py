@@ -16,6 +16,8 @@ ERROR = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: ?(?P<text>.*))?$")
 CAUSED_BY = re.compile(r"^Caused by: (?P<kind>[\w.$]+): (?P<text>.*)", re.M)
 PLAN = re.compile(r"\n+(?:===? .*|'?[A-Z]\w+ .*|[+:]- .*|JVM stacktrace:)", re.S)
 STATE = re.compile(r"SQLSTATE: \w{5}")
+IN_EXPRESSION = re.compile(r"\s*;\s*line \d+ pos \d+[ ;]*$")
+"""Of the few words of SQL that a function has given to Spark, and not of the author's file, whose line is named."""
 OURS = "klamm."
 LONGEST = 600
 
@@ -110,5 +112,5 @@ def _is_same(file: str, path: Path) -> bool:
 
 
 def _short(text: str) -> str:
-    text = " ".join(STATE.sub("", text).split()).rstrip(" ;")
+    text = IN_EXPRESSION.sub("", " ".join(STATE.sub("", text).split())).rstrip(" ;")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

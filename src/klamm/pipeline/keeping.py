@@ -12,12 +12,14 @@ The note's id is new with every new checkpoint: tables remember batches under it
 import fcntl
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from klamm.pipeline.declaration import Table
 from klamm.pipeline.planning import PlannedQuery
@@ -27,7 +29,8 @@ NOTE = "klamm.json"
 FORGOTTEN = "checkpoints.forgotten."
 REMEDY = (
     "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, "
-    "rows whose key they have are left alone or, where a table updates, replaced, and topics get everything once more."
+    "rows whose key they have are left alone or, where a table updates, replaced, and topics get everything once more. "
+    "--reset --drop-tables begins with empty tables."
 )
 
 
@@ -46,6 +49,8 @@ class Claim:
     """Labels of those that were not there when the query read what it has read."""
     missing_tables: tuple[str, ...] = ()
     """Labels of those that it has written to, and that are not there any more."""
+    is_new: bool = field(default=False, compare=False)
+    note: dict[str, object] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,23 +84,51 @@ class Directory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """One run at a time. The lock goes with the process that has it, however it ends."""
-        self._make()
-        file = (self.path / "lock").open("a+", encoding="utf-8")
+        """One run at a time. The lock goes with the process that has it, however it ends; a file that a killed one
+        left behind holds nobody up. Nothing is left of a run that left nothing else."""
+        made = self._make()
+        file = self._locked()
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "unknown"
-                raise Busy(
-                    f"another run of a pipeline (process {holder}) uses {self.path}. Stop it first (kill -TERM "
-                    f"{holder} ends it after its batch), or let this one work elsewhere with --data."
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
-            yield
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+                yield
+            finally:
+                # While it is still held: afterwards it might be another's.
+                self._lock.unlink(missing_ok=True)
+                for directory in made:
+                    with suppress(OSError):
+                        directory.rmdir()
+
+    @property
+    def _lock(self) -> Path:
+        return self.path / "lock"
+
+    def _locked(self) -> TextIO:
+        """Whoever had it before may remove the file between our opening and our locking it: then it is nobody's lock
+        any more, and there may be a new one."""
+        while True:
+            self._make()
+            with suppress(FileNotFoundError):
+                file = self._lock.open("a+", encoding="utf-8")
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if os.path.samestat(os.fstat(file.fileno()), self._lock.stat()):
+                        return file
+                except BlockingIOError:
+                    with file:
+                        file.seek(0)
+                        raise self._busy(file.read().strip() or "unknown") from None
+                except FileNotFoundError:
+                    pass
+                file.close()
+
+    def _busy(self, holder: str) -> Busy:
+        return Busy(
+            f"another run of a pipeline (process {holder}) uses {self.path}. Stop it first (kill -TERM "
+            f"{holder} ends it after its batch), or let this one work elsewhere with --data."
+        )
 
     def check_cluster(self, cluster_id: str) -> None:
         """Whether what was read here so far was read from this cluster."""
@@ -109,7 +142,7 @@ class Directory:
                 )
 
     def claimed(self, query: PlannedQuery, cluster_id: str) -> Claim:
-        """The query's checkpoint: its own, or a new one."""
+        """The query's checkpoint: its own, or a new one. Nothing is changed before it is settled."""
         self.check_cluster(cluster_id)
         wanted: dict[str, object] = {
             "cluster": cluster_id,
@@ -123,22 +156,25 @@ class Directory:
         # Spark writes down a batch's offsets before it begins.
         if kept is not None and _has_number(checkpoint / "offsets"):
             self._check(query, kept, wanted)
-            self._write_note(query.name, {**kept, "outputs": outputs})
             known = kept.get("outputs", outputs)
             assert isinstance(known, list)
             missing = self._missing_tables(query, known) if _has_number(checkpoint / "commits") else ()
-            return Claim(str(kept["id"]), tuple(each for each in outputs if each not in known), missing)
+            new = tuple(each for each in outputs if each not in known)
+            return Claim(str(kept["id"]), new, missing, note={**kept, "outputs": outputs})
         if kept is None and (checkpoint / "offsets").exists():
             raise Foreign(
                 f"{checkpoint} is a checkpoint that no `klamm pipeline run` has made. Let the pipeline work elsewhere "
                 "with --data, or forget what was read so far with --reset."
             )
-        if kept is not None:
+        checkpoint_id = uuid.uuid4().hex
+        return Claim(checkpoint_id, is_new=True, note={"id": checkpoint_id, **wanted, "outputs": outputs})
+
+    def settle(self, query: str, claim: Claim) -> None:
+        checkpoint = self.checkpoint(query)
+        if claim.is_new and checkpoint.exists():
             # No batch has begun, or somebody has removed the offsets: then what else there is says nothing any more.
             shutil.rmtree(checkpoint)
-        fresh = Claim(uuid.uuid4().hex)
-        self._write_note(query.name, {"id": fresh.checkpoint_id, **wanted, "outputs": outputs})
-        return fresh
+        self._write_note(query, claim.note)
 
     def _missing_tables(self, query: PlannedQuery, known: list[object]) -> tuple[str, ...]:
         """The first batch makes a table, whatever is in it. Quarantine's is not among them: perhaps all was good."""
@@ -177,13 +213,27 @@ class Directory:
                 f"in {self.path} would be mixed with it. {REMEDY}"
             )
 
-    def _make(self) -> None:
+    def _make(self) -> list[Path]:
+        """Those that were not there, the innermost first."""
+        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise PipelineError(
                 f"{self.path} cannot be made: {problem.strerror}. Name another directory with --data."
             ) from problem
+        return made
+
+
+def application(pipeline: str, query: str, table: str, checkpoint_id: str) -> str:
+    """The name under which a table remembers the batches of a query's checkpoint."""
+    return f"{pipeline}.{query}.{table}.{checkpoint_id}"
+
+
+def applications(pipeline: str, table: str) -> re.Pattern[str]:
+    """Those of all queries and checkpoints. Names of pipelines and tables may have dots in them; those of queries are
+    Python's."""
+    return re.compile(rf"{re.escape(pipeline)}\.\w+\.{re.escape(table)}\.[0-9a-f]{{32}}")
 
 
 def _has_number(directory: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline import parsing
 from klamm.pipeline.declaration import Pipeline, Source, Table
-from klamm.pipeline.keeping import Directory
+from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.planning import Plan, PlannedQuery, given
 from klamm.pipeline.problems import BadPipeline
 from klamm.pipeline.progress import QueryStanding, Standing, note
@@ -73,31 +73,20 @@ class Queries:
         self._spark, self._plan, self._directory, self._wishes = spark, plan, directory, wishes
         self._gate = Gate()
         claims = {query.name: directory.claimed(query, cluster_id) for query in plan.queries}
-        self._ids = {name: claim.checkpoint_id for name, claim in claims.items()}
+        self._claims = claims
         self.new_outputs = {name: claim.new_outputs for name, claim in claims.items() if claim.new_outputs}
         """Of queries that have read something already: these outputs begin in the middle."""
         self.missing_tables = {name: claim.missing_tables for name, claim in claims.items() if claim.missing_tables}
         """Of queries that have written something already: these begin in the middle as well."""
         self._running: dict[str, _Running] = {}
-        self.standing = _standing(plan)
+        self.standing = standing_of(plan)
         self.failure: tuple[str, BaseException] | None = None
         """The first query that failed, and of what."""
 
-    def new_columns(self) -> dict[str, list[str]]:
-        """Of tables that are there, by their labels; BadPipeline if a table's rows do not fit it any more."""
-        found = {}
-        for query in self._plan.queries:
-            tables = self._tables(query)
-            for output in query.outputs:
-                if isinstance(output, Table):
-                    try:
-                        found[output.label] = tables[output.name].new_columns(self._plan.schemas[output.label])
-                    except DoesNotFit as problem:
-                        raise BadPipeline(f"{output.label}: {problem}") from problem
-        return {label: columns for label, columns in found.items() if columns}
-
     def start(self) -> None:
         """One after the other: several Python workers that start at once take longer, each of them."""
+        for name, claim in self._claims.items():
+            self._directory.settle(name, claim)
         for query in self._plan.queries:
             self._start(query)
             started = self._running[query.name].query
@@ -204,18 +193,16 @@ class Queries:
         return self._spark.readStream.format(FORMAT).options(**options).load()
 
     def _tables(self, query: PlannedQuery) -> dict[str, Any]:
-        wanted: dict[str, dict[str, Any]] = {
-            output.name: {"format": output.format, "key": tuple(output.key), "on_match": output.on_match}
-            for output in query.outputs
-            if isinstance(output, Table)
-        }
+        wanted = {output.name: _settings(output) for output in query.outputs if isinstance(output, Table)}
         if query.quarantines is not None:
             wanted[query.quarantines.quarantine_table] = {"key": QUARANTINE_KEY}
         return {
             name: open_table(
                 self._spark,
                 self._directory.table(name),
-                application=f"{self._plan.pipeline.name}.{query.name}.{name}.{self._ids[query.name]}",
+                application=application(
+                    self._plan.pipeline.name, query.name, name, self._claims[query.name].checkpoint_id
+                ),
                 **settings,
             )
             for name, settings in wanted.items()
@@ -231,6 +218,23 @@ class Queries:
         return {"kafka.bootstrap.servers": self._wishes.bootstrap, **more}
 
 
+def new_columns(spark: "SparkSession", plan: Plan, directory: Directory) -> dict[str, list[str]]:
+    """Of tables that are there, by their labels; BadPipeline if a table's rows do not fit it any more."""
+    found = {}
+    for output in plan.pipeline.outputs:
+        if isinstance(output, Table):
+            table = open_table(spark, directory.table(output.name), application="", **_settings(output))
+            try:
+                found[output.label] = table.new_columns(plan.schemas[output.label])
+            except DoesNotFit as problem:
+                raise BadPipeline(f"{output.label}: {problem}") from problem
+    return {label: columns for label, columns in found.items() if columns}
+
+
+def _settings(output: Table) -> dict[str, Any]:
+    return {"format": output.format, "key": tuple(output.key), "on_match": output.on_match}
+
+
 def group_of(pipeline: Pipeline, query: PlannedQuery) -> str:
     """The consumer group under which `klamm group describe`, and every other tool, sees how far a query has read."""
     return f"{pipeline.name}-{query.name}"
@@ -240,7 +244,7 @@ def _is_passing(problem: BaseException) -> bool:
     return any(words in str(problem) for words in PASSING)
 
 
-def _standing(plan: Plan) -> Standing:
+def standing_of(plan: Plan) -> Standing:
     quarantines = [
         label
         for source in plan.pipeline.quarantining

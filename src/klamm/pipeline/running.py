@@ -1,7 +1,8 @@
 """`klamm pipeline run`, without the command line: everything looked at before the start, then run to its end.
 
 What can be wrong is found in this order: the file, Spark and Java, the flow, the cluster, the topics, the checkpoints.
-Nothing is changed before all of it is right, but for topics that the pipeline writes to.
+Nothing is changed before all of it is right, but for topics that the pipeline writes to. What --reset forgets, it
+forgets then: a mistake in the file shall not cost anybody their tables.
 """
 
 import time
@@ -16,8 +17,9 @@ from klamm.pipeline.loading import Loaded
 from klamm.pipeline.planning import planned
 from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.progress import Standing
-from klamm.pipeline.queries import Queries, Wishes
+from klamm.pipeline.queries import Queries, Wishes, new_columns, standing_of
 from klamm.pipeline.reaching import Reaching
+from klamm.pipeline.resetting import Reset
 from klamm.pipeline.session import LOCAL
 from klamm.pipeline.spark import GOES_ON, session
 from klamm.pipeline.stopping import StopSignals
@@ -42,6 +44,7 @@ class Job:
     settings: dict[str, str] = field(default_factory=dict)
     """Of Spark."""
     makes_topics: bool = True
+    reset: Reset | None = None
     is_verbose: bool = False
 
     @property
@@ -69,13 +72,24 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
     with job.directory.held(), StopSignals(say) as signals:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
-        job.directory.check_cluster(cluster.cluster_id)
+        if new and not job.makes_topics:
+            commands = "; ".join(f"`{each.command}`" for each in new)
+            raise topics.NoTopic(f"topics are missing that the pipeline writes to. Make them: {commands}.")
+        if job.reset is None:
+            job.directory.check_cluster(cluster.cluster_id)
         say(f"starting Spark ({job.master}) ...")
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
             signals.listen()
             plan = planned(spark, job.loaded.pipeline)
+            # Tables that are to go need not fit.
+            is_emptied = job.reset is not None and job.reset.drops_tables
+            grown = {} if is_emptied else new_columns(spark, plan, job.directory)
+            if signals.were_seen:
+                return Outcome(standing_of(plan), was_stopped=True)
+            if job.reset is not None:
+                job.reset.carry_out(job.directory, job.loaded.pipeline, say)
             queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
-            for surprise in surprises(queries, job.directory):
+            for surprise in surprises(queries, grown, job.directory):
                 say(surprise)
             _make_topics(job, new, say)
             queries.start()
@@ -83,7 +97,7 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
                 return _watched(job, queries, watch, signals)
 
 
-def surprises(queries: Queries, directory: Directory) -> list[str]:
+def surprises(queries: Queries, grown: dict[str, list[str]], directory: Directory) -> list[str]:
     """What begins in the middle, and what a table did not have before."""
     how = "It gets what comes from now on; --reset reads the topics from their beginning again."
     new = [f"new in query {name}: {', '.join(outputs)}. {how}" for name, outputs in queries.new_outputs.items()]
@@ -92,12 +106,12 @@ def surprises(queries: Queries, directory: Directory) -> list[str]:
         f"more. Stop now if it can be put back. {how}"
         for name, tables in queries.missing_tables.items()
     ]
-    grown = [
+    more = [
         f"{label} gets {'a new column' if len(columns) == 1 else 'new columns'}: {', '.join(columns)}. Rows that are "
         "there have null in it."
-        for label, columns in queries.new_columns().items()
+        for label, columns in grown.items()
     ]
-    return [*new, *missing, *grown]
+    return [*new, *missing, *more]
 
 
 def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:
@@ -119,18 +133,15 @@ def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> 
         name, problem = failure
         told = paragraph(problem, job.loaded.path)
         next_time = f"Its state is of another kind. {REMEDY}" if "STATE_STORE" in told else GOES_ON
+        # What was said may end with lines to copy.
+        end = "\n" if told.endswith("\n") else ". "
         raise Failed(
-            f"query {name} stopped: {told.rstrip('.')}. {next_time}",
-            queries.standing,
-            problem,
+            f"query {name} stopped: {told.rstrip('.')}{end}{next_time}", queries.standing, problem
         ) from problem
     return Outcome(queries.standing, was_stopped)
 
 
 def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:
-    if new and not job.makes_topics:
-        commands = "; ".join(f"`{each.command}`" for each in new)
-        raise topics.NoTopic(f"topics are missing that the pipeline writes to. Make them: {commands}.")
     for each in new:
         say(f"making topic {each.name}: {_many(each.partitions, 'partition')}, {_many(each.replicas, 'replica')}")
     topics.make(new, job.wishes.bootstrap, _client_settings(job.wishes))

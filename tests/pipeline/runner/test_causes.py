@@ -71,6 +71,12 @@ def test_a_column_that_is_not_there_without_spark_s_plan() -> None:
     assert "Project" not in said and "SQLSTATE" not in said and not said.endswith(";")
 
 
+def test_a_place_in_an_expression_is_not_taken_for_a_line_of_the_file() -> None:
+    """`where("totl > 1")` is line 1 of itself."""
+    text = "[UNRESOLVED_COLUMN] `totl` cannot be resolved. SQLSTATE: 42703; line 1 pos 0;\n'Filter ('totl > 1)\n+- X\n"
+    assert paragraph(AnalysisException(text)) == "[UNRESOLVED_COLUMN] `totl` cannot be resolved."
+
+
 def test_a_type_that_does_not_exist_without_the_arrow_below_it() -> None:
     text = "\n[PARSE_SYNTAX_ERROR] Syntax error at 'strin'. SQLSTATE: 42601\n\n== SQL ==\nid strin\n---^^^\n"
     assert paragraph(AnalysisException(text)) == "[PARSE_SYNTAX_ERROR] Syntax error at 'strin'."

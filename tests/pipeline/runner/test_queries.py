@@ -15,7 +15,7 @@ from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.planning import planned
 from klamm.pipeline.problems import BadPipeline
 from klamm.pipeline.progress import Standing
-from klamm.pipeline.queries import Queries, Wishes
+from klamm.pipeline.queries import Queries, Wishes, new_columns
 from klamm.pipeline.running import surprises
 from tests.pipeline.runner.shop import FILE, expected
 from tests.pipeline.runner.world import check_tables, make_topic, produce, rows, values_in
@@ -62,7 +62,7 @@ def check_that_columns_are_compared(spark: "SparkSession", place: Path, data: Pa
         plan = planned(spark, loaded(place / f"{name}.py").pipeline)
         queries = Queries(spark, plan, Directory(data), topics.seen(servers, {}).cluster_id, Wishes(servers, once=True))
         try:
-            told = "\n".join(surprises(queries, Directory(data)))
+            told = "\n".join(surprises(queries, new_columns(spark, plan, Directory(data)), Directory(data)))
         except BadPipeline as problem:
             told = str(problem)
         assert said in told

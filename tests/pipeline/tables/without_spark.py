@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from klamm.pipeline.tables import job, task
@@ -19,13 +19,16 @@ from klamm.pipeline.tables.work import Report, Work
 class Reading:
     """As much of `spark.read` as tables use."""
 
+    _schema: StructType | None = None
+
     def schema(self, schema: StructType) -> "Reading":
         self._schema = schema
         return self
 
     def parquet(self, *paths: str) -> "Rows":
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
-        return Rows(self._schema, pa.concat_tables([pq.read_table(path, schema=arrow) for path in paths]))
+        schema = self._schema or from_arrow_schema(pq.read_schema(paths[0]))
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        return Rows(schema, pa.concat_tables([pq.read_table(path, schema=arrow) for path in paths]))
 
 
 def session(cores: int) -> Any:

@@ -7,6 +7,7 @@ hide that.
 """
 
 from collections.abc import Sequence
+from textwrap import indent
 
 from pyspark.sql.types import (
     ArrayType,
@@ -29,14 +30,21 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from klamm.pipeline.problems import PipelineError
+from klamm.pipeline.tables.altering import lines_for
+
 WHOLE = (ByteType, ShortType, IntegerType, LongType)
 KEYS = (*WHOLE, StringType, BinaryType, BooleanType, DateType, DecimalType, TimestampType, TimestampNTZType)
 PLAIN = (*KEYS, FloatType, DoubleType)
 RESERVED = "__klamm_"
-ELSEWHERE = "Write to another --data directory, or alter the table or the function that makes the rows."
+CHOICES = (
+    "Change the function that makes the rows, write to another --data directory, or begin again without the rows that "
+    "are there: --reset --drop-tables."
+)
+ALTER = "To keep them, alter the table; in Python, while nothing runs:"
 
 
-class DoesNotFit(Exception):  # noqa: N818
+class DoesNotFit(PipelineError):  # noqa: N818
     """The rows are not the table's: one paragraph that says in which columns, and what to do."""
 
 
@@ -82,7 +90,9 @@ def added_columns(table: StructType, rows: StructType, name: str, may_grow: bool
     wrong += [f"{column} is missing in the rows" for column in there if column not in came]
     wrong += [f"{field.name} ({field.dataType.simpleString()}) is not in the table" for field in strange]
     if wrong:
-        raise DoesNotFit(f"The rows do not fit the table {name}: {'; '.join(wrong)}. {ELSEWHERE}")
+        lines = lines_for(table, rows, name, is_delta=may_grow)
+        how = f" {ALTER}\n\n{indent(lines, '    ')}" if lines else ""
+        raise DoesNotFit(f"The rows do not fit the table {name}: {'; '.join(wrong)}. {CHOICES}{how}")
     return new
 
 

@@ -1,7 +1,6 @@
 """What is gone leaves nothing behind in a node. Told in process, where one can look."""
 
-from pathlib import Path
-
+from klamm.runtime.files import RealFiles
 from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from klamm.wire.messages.delete_topics import DeleteTopicsRequest
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -12,8 +11,8 @@ from tests.hostile.target import NAMED
 TOPIC = "quiet"
 
 
-def solo_with_topic(directory: Path) -> Solo:
-    solo = Solo(directory, seed=1)
+def solo_with_topic(files: RealFiles) -> Solo:
+    solo = Solo(files, seed=1)
     new = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
     asked(solo, CreateTopicsRequest(topics=[new], timeout_ms=1000), 5)
     return solo
@@ -31,9 +30,9 @@ def fetch(session_id: int, epoch: int, *, wait_ms: int = 0, partitions: int = 1)
     )
 
 
-def test_a_session_closed_while_a_fetch_of_it_waits_is_gone(tmp_path: Path) -> None:
+def test_a_session_closed_while_a_fetch_of_it_waits_is_gone(real_files: RealFiles) -> None:
     """Else every such session stays with its partitions, and every append asks all of them."""
-    solo = solo_with_topic(tmp_path)
+    solo = solo_with_topic(real_files)
     for _ in range(10):
         session_id = asked(solo, fetch(0, 0), NAMED).session_id
         waiting = solo.connect()
@@ -48,8 +47,8 @@ def test_a_session_closed_while_a_fetch_of_it_waits_is_gone(tmp_path: Path) -> N
     assert partition is not None and not partition.sessions
 
 
-def test_those_who_hang_up_while_they_wait_are_forgotten(tmp_path: Path) -> None:
-    solo = solo_with_topic(tmp_path)
+def test_those_who_hang_up_while_they_wait_are_forgotten(real_files: RealFiles) -> None:
+    solo = solo_with_topic(real_files)
     for _ in range(500):
         connection = solo.connect()
         solo.send(connection, *[body_of(fetch(0, -1, wait_ms=10**9), NAMED)] * 5)
@@ -59,8 +58,8 @@ def test_those_who_hang_up_while_they_wait_are_forgotten(tmp_path: Path) -> None
     assert len(waiting._deadlines) < 300, "and not kept in a heap for their deadline"
 
 
-def test_a_fetch_that_waits_for_a_topic_that_is_deleted_hears_of_it(tmp_path: Path) -> None:
-    solo = solo_with_topic(tmp_path)
+def test_a_fetch_that_waits_for_a_topic_that_is_deleted_hears_of_it(real_files: RealFiles) -> None:
+    solo = solo_with_topic(real_files)
     waiting = solo.connect()
     solo.send(waiting, body_of(fetch(0, -1, wait_ms=10**6), NAMED))
     assert not solo.sent_to(waiting)

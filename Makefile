@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 JARS := .jars/kafka
 
 # A test that nothing can interrupt ends its process, with the stacks of its threads.
-UNENDING := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+UNENDING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 .DEFAULT_GOAL := help
 .PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \

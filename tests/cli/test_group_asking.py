@@ -124,7 +124,7 @@ def test_patience_ends(broker: FakeBroker, code: int) -> None:
     before = time.monotonic()
     with pytest.raises(Refused, match=f"group 'g' has no coordinator that answers.*{ErrorCode(code).name}"):
         committed_offsets(Cluster([broker.address], patience_seconds=0.2), ["g"])
-    assert 0.2 <= time.monotonic() - before < 5
+    assert 0.2 <= time.monotonic() - before < 60
 
 
 def test_what_will_not_get_better_is_said_at_once(broker: FakeBroker) -> None:

@@ -27,7 +27,7 @@ KEYS = ("skip", "needs", "expect", "exit", "limit", "stays", "file", "after", "v
 NEEDS = ("spark", "java", "kafka", "root", "time")
 SHELL = ("", "console", "sh", "bash", "shell", "shell-session")
 PYTHON = ("python", "py", "python3")
-LIMIT_SECONDS = 60.0
+LIMIT_SECONDS = 180.0
 
 _FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<label>[\w+.-]*)[^`]*$")
 _COMMENT = re.compile(r"<!--(.*?)-->", re.DOTALL)

@@ -20,7 +20,7 @@ from tests.docs.leftovers import end_marked
 from tests.docs.page import MARK, NOT_HERE
 
 PAGES = {page.name: blocks_of(page) for page in pages()}
-QUICK_SECONDS, LONG_SECONDS = 120.0, 2400.0
+QUICK_SECONDS, LONG_SECONDS = 540.0, 2400.0
 SKIPS = 1
 """So many blocks may be skipped, in all pages together. Lower it when one is mended."""
 

@@ -5,7 +5,7 @@ A run that is ended from outside would otherwise say nothing but a few letters: 
 
 import pytest
 
-LONG_SECONDS = 1800.0
+LONG_SECONDS = 3000.0
 """Whole pipelines, pages that are read with Spark: they have limits of their own."""
 
 

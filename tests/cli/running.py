@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
-LONG_SECONDS = 60.0
+LONG_SECONDS = 300.0
 
 
 class Ended(NamedTuple):

@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from tests.cli.conftest import Klamm
 
-LONG_SECONDS = 60.0
+LONG_SECONDS = 300.0
 SOON_SECONDS = 20.0
 
 

@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from klamm.cli import main
-from klamm.cli.group_asking import LIST_OFFSETS
+from klamm.cli.config_asking import INCREMENTAL_ALTER_CONFIGS
+from klamm.cli.group_asking import LIST_OFFSETS, Cluster
 from klamm.cli.group_views import LIST_GROUPS
 from klamm.local import asking_several
 from klamm.local.asking import DESCRIBE_CLUSTER, METADATA
 from klamm.testing import EmbeddedCluster
 from klamm.testing.shape import Shape
 from klamm.wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+from klamm.wire.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
 from klamm.wire.messages.list_groups import ListGroupsResponse
 from klamm.wire.messages.list_offsets import ListOffsetsResponse
 from klamm.wire.messages.metadata import (
@@ -77,7 +82,9 @@ def test_all_are_asked_at_once(
     """Each answers when all have been asked: one after the other, nobody would."""
     monkeypatch.setattr(asking_several, "SOON_SECONDS", 60.0)
     monkeypatch.setattr("klamm.cli.topic_extents.ANSWER_SECONDS", 60.0)
-    monkeypatch.setattr("klamm.cli.group_asking.Cluster.of_brokers.__defaults__", (60.0,))
+    patient = {"timeout_seconds": 60.0, "moment_seconds": 60.0}
+    monkeypatch.setattr("klamm.cli.group_asking.Cluster.of_brokers.__kwdefaults__", patient)
+    monkeypatch.setattr("klamm.cli.group_views.MOMENT_SECONDS", 60.0)
     all_asked = threading.Barrier(3)
     numbered = list(enumerate(three))
 
@@ -109,3 +116,35 @@ def test_all_are_asked_at_once(
     assert capsys.readouterr().err == ""
     assert [each.asked.count(LIST_OFFSETS) for each in three] == [2, 2, 2]
     assert [each.asked.count(LIST_GROUPS) for each in three] == [1, 1, 1]
+
+
+def test_who_answers_is_silent_no_longer(three: list[FakeBroker]) -> None:
+    """Else one hiccup would have its groups missing at the end of the same command."""
+    broker = three[0]
+    broker.answers = {METADATA: lambda request: MetadataResponse(brokers=[MetadataResponseBroker(0, *broker.address)])}
+    cluster = Cluster([broker.address])
+    cluster._note_silent(broker.address)
+    cluster.brokers()
+    assert not cluster._silent
+
+
+def test_a_change_is_asked_of_one_broker_and_once(
+    three: list[FakeBroker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However long it takes: a copy that comes late would undo what was set since."""
+    monkeypatch.setattr(asking_several, "SOON_SECONDS", 0.01)
+    done = threading.Event()
+
+    def slowly(_: object) -> IncrementalAlterConfigsResponse:
+        done.wait(0.2)
+        return IncrementalAlterConfigsResponse(responses=[AlterConfigsResourceResponse(resource_name="t")])
+
+    brokers = [MetadataResponseBroker(number, *each.address) for number, each in enumerate(three)]
+    for each in three:
+        each.answers = {
+            METADATA: lambda request: MetadataResponse(brokers=brokers),
+            INCREMENTAL_ALTER_CONFIGS: slowly,
+        }
+    where = ["--bootstrap", ",".join(str(each.address) for each in three)]
+    assert main(["config", "set", "topic", "t", "retention.ms=60000", *where]) == 0
+    assert sum(each.asked.count(INCREMENTAL_ALTER_CONFIGS) for each in three) == 1

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from klamm.cli import main, topic_moves
-from klamm.cli.options import Misused
-from klamm.cli.topic_moves import ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS
+from klamm.cli.group_asking import Cluster
+from klamm.cli.options import Misused, addresses_of
+from klamm.cli.topic_moves import ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, UnderWay
 from klamm.cli.topic_targets import spread
 from klamm.errors import ErrorCode
+from klamm.local import asking_several
 from klamm.local.asking import DESCRIBE_CLUSTER, METADATA
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
 from klamm.testing import EmbeddedCluster
@@ -58,7 +60,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluste
 
 
 @pytest.fixture
-def topic_command(cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str]) -> Klamm:
+def topic_command(
+    cluster: EmbeddedCluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Klamm:
+    # Where the machine has much to do, a broker that takes a second is no news.
+    monkeypatch.setattr(asking_several, "SOON_SECONDS", 60.0)
+
     def call(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = main(["topic", *words, "--bootstrap", cluster.bootstrap_servers])
@@ -167,6 +174,17 @@ def test_who_does_not_want_to_wait_any_longer_is_told_how_it_goes_on(
     assert listed["to"] == [home[1], STILL]
 
 
+def test_who_waits_only_so_long_is_told_whom_it_waited_for(
+    stuck: tuple[str, list[int]], topic_command: Klamm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, home = stuck
+    monkeypatch.setattr(topic_moves, "_down", lambda *_: {STILL})
+    code, out, err = topic_command("move", topic, "--replicas", f"{home[1]},{STILL}", "--timeout", "0.5")
+    assert (code, out) == (1, "")
+    assert err.count(f"broker {STILL} is down, and the move waits for it: start it; or `klamm topic moves`") == 1
+    assert f"not done after 0.5 s, and goes on: `klamm topic moves` shows it, `klamm topic move {topic} --canc" in err
+
+
 def is_fenced(topic_command: Klamm, topic: str, broker: int) -> bool:
     brokers = json.loads(topic_command("placement", topic, "--json")[1])["brokers"]
     return any(each["id"] == broker and each["fenced"] for each in brokers)
@@ -181,6 +199,8 @@ def test_nothing_is_sent_to_a_broker_that_is_down(cluster: EmbeddedCluster, topi
         code, out, err = topic_command("move", topic, "--replicas", f"{STILL},0")
         assert (code, out) == (1, "") and f"broker {STILL} is down and would copy nothing" in err
         assert topic_command("move", topic, "--to", f"0,1,{STILL}")[0] == 0, "there are enough others"
+        moving = [UnderWay((STILL, 0, 1), adding=(STILL,), removing=(1,))]
+        assert topic_moves._down(Cluster(addresses_of(cluster.bootstrap_servers)), topic, moving) == {STILL}
     finally:
         cluster.start(STILL)
 

@@ -110,3 +110,12 @@ def test_without_a_cluster_here_it_is_said_who_was_asked(
     monkeypatch.chdir(tmp_path)
     assert main(["topic", "list", "--bootstrap", "127.0.0.1:1"]) == 1
     assert "127.0.0.1:1: Connection refused. Is a cluster running? `klamm up` starts one" in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_looked_into(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is no cluster's as far as anybody can see; why it cannot be used is said in a sentence."""
+    name = "x" * 300
+    assert main(["broker", "--dir", name, "--listen", "127.0.0.1:0"]) == 1
+    assert "cannot be used: File name too long" in capsys.readouterr().err
+    assert main(["up", "--dir", f"{name}/data", "--port", "0", "--detach"]) == 1
+    assert "File name too long" in capsys.readouterr().err

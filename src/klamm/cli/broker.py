@@ -8,6 +8,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from klamm.cli.options import parser_of
@@ -43,8 +44,10 @@ def run(arguments: Sequence[str]) -> int:
     except ConfigError as error:
         print(f"klamm broker: cannot start:\n{_indented(str(error))}", file=sys.stderr)
         return 2
-    if (Path(config.log_dir) / CLUSTER).exists():
-        return failed("broker", f"cannot start: {_of_a_cluster(config.log_dir)}")
+    # A directory that cannot be looked into is refused further on, with the reason.
+    with suppress(OSError):
+        if (Path(config.log_dir) / CLUSTER).exists():
+            return failed("broker", f"cannot start: {_of_a_cluster(config.log_dir)}")
     from klamm.runtime.process import CannotStart, run_broker
 
     try:

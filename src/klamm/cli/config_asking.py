@@ -1,6 +1,7 @@
 """Settings asked for and changed: a topic's of any broker, a broker's of itself."""
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,7 @@ def settings_of(cluster: Cluster, owner: Owner, keys: Sequence[str] = ()) -> lis
     """All of them, or these, by name."""
     resource = DescribeConfigsResource(owner.kind, owner.name, list(keys) or None)
     request = DescribeConfigsRequest([resource], include_synonyms=True, include_documentation=True)
-    (result,) = _asked(cluster, owner, DESCRIBE_CONFIGS, 4, request).results
+    (result,) = _asked(cluster, owner, DESCRIBE_CONFIGS, 4, request, cluster.ask_anyone).results
     _refuse(cluster, owner, result.error_code, result.error_message)
     return sorted((_setting(each) for each in result.configs), key=lambda each: each.name)
 
@@ -87,13 +88,15 @@ def change(cluster: Cluster, owner: Owner, values: Mapping[str, str], unset: Seq
     changes = [AlterableConfig(key, SET, value) for key, value in values.items()]
     changes += [AlterableConfig(key, DELETE, None) for key in unset]
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(owner.kind, owner.name, changes)])
-    (result,) = _asked(cluster, owner, INCREMENTAL_ALTER_CONFIGS, 1, request).responses
+    ask = functools.partial(cluster.ask_once, timeout_seconds=CHANGE_SECONDS)
+    (result,) = _asked(cluster, owner, INCREMENTAL_ALTER_CONFIGS, 1, request, ask).responses
     _refuse(cluster, owner, result.error_code, result.error_message)
 
 
-def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: object) -> Any:
+def _asked(cluster: Cluster, owner: Owner, api_key: int, version: int, request: object, ask: Callable[..., Any]) -> Any:
+    """The broker that it is about, or by `ask` whoever the cluster has."""
     if owner.kind == TOPIC or not owner.name:
-        return cluster.ask_anyone(api_key, version, request)
+        return ask(api_key, version, request)
     address = cluster.brokers().get(int(owner.name))
     if address is None:
         raise Refused(f"there is no {owner} that takes part now; `klamm status` shows them")

@@ -16,7 +16,7 @@ from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
-from klamm.local.asking_several import each_answer, first_answer
+from klamm.local.asking_several import SOON_SECONDS, each_answer, first_answer
 from klamm.local.view import ClusterSeen, PartitionSeen, placement_seen_by
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -127,10 +127,12 @@ class Cluster:
         self,
         addresses: Mapping[int, Address],
         ask: Callable[[int, Conversation], T],
+        *,
         timeout_seconds: float = ANSWER_SECONDS,
+        moment_seconds: float = SOON_SECONDS,
     ) -> dict[int, T | NoAnswer]:
-        """What each of these brokers says of itself, asked side by side."""
-        return each_answer(addresses, timeout_seconds, ask, self._silent)
+        """What each of these brokers says of itself, asked side by side. Who lets the others wait has a moment."""
+        return each_answer(addresses, timeout_seconds, ask, moment_seconds, self._silent)
 
     def seen(self, topics: Sequence[str] | None = None) -> ClusterSeen:
         """Its brokers, and the partitions of these topics or of all."""
@@ -232,6 +234,7 @@ class Cluster:
     def _first(self, question: Callable[[Conversation], T]) -> T:
         """The first that answers is asked first the next time."""
         address, answer = first_answer(self._known, ANSWER_SECONDS, question, self._note_silent)
+        self._silent.discard(address)
         self._known.remove(address)
         self._known.insert(0, address)
         return answer

@@ -35,6 +35,8 @@ from klamm.local.asking import Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 LIST_GROUPS = 16
+MOMENT_SECONDS = 3.0
+"""Groups that are missing are a failure, and one broker may have most of them to tell of."""
 STATES = ("Empty", "Assigning", "Reconciling", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
 
 
@@ -86,7 +88,10 @@ def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, lis
     told: dict[int, list[dict[str, object]] | str] = {}
     waiting = cluster.brokers()
     while waiting:
-        for broker_id, answer in cluster.of_brokers(waiting, lambda _, broker: _groups_of(broker, request)).items():
+        heard = cluster.of_brokers(
+            waiting, lambda _, broker: _groups_of(broker, request), moment_seconds=MOMENT_SECONDS
+        )
+        for broker_id, answer in heard.items():
             if isinstance(answer, NoAnswer):
                 told[broker_id] = str(answer)
             elif not answer.code:

@@ -59,7 +59,7 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in TROUBLES]
     if unknown:
-        parser.error(f"there is no such trouble: {', '.join(unknown)}")
+        parser.error(f"there is no such trouble: {', '.join(unknown)}; there are {', '.join(TROUBLES)}")
     if options.jobs < 1:
         parser.error("--jobs: at least one run at a time")
     return _one(options) if options.seed is not None else _many(options)

@@ -11,6 +11,7 @@ from klamm.cli.options import (
     MOST_REPLICAS,
     add_asking_verb,
     parser_of,
+    seconds_of,
     whole_of,
 )
 from klamm.cli.topic_asking import no_topic
@@ -190,6 +191,12 @@ def _add_move(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="with --to: replicas of each partition; else as many as now",
     )
     move.add_argument("--no-wait", action="store_true", help="return when the move has begun")
+    move.add_argument(
+        "--timeout",
+        type=seconds_of,
+        metavar="SECONDS",
+        help="wait no longer than that, and say with exit code 1 that the move goes on; else until it is done",
+    )
     moves = add_asking_verb(verbs, "moves", "partitions that are moving", topic_moves.moves, MOVES)
     moves.add_argument("name", nargs="*", metavar="TOPIC", help="all topics unless some are named")
 

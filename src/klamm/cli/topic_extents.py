@@ -37,7 +37,9 @@ def extents_of(cluster: Cluster, seen: ClusterSeen) -> Extents:
         for each in seen.brokers
         if each.broker_id in led and not each.is_fenced
     }
-    told = cluster.of_brokers(leaders, lambda leader, broker: _told_by(broker, led[leader]), ANSWER_SECONDS)
+    told = cluster.of_brokers(
+        leaders, lambda leader, broker: _told_by(broker, led[leader]), timeout_seconds=ANSWER_SECONDS
+    )
     return {
         place: extent
         for answer in told.values()

@@ -5,6 +5,7 @@ Until then everything can be taken back. The brokers do it by themselves: whoeve
 """
 
 import argparse
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def move(options: argparse.Namespace) -> int:
     }
     problems = _wished(cluster, topic, wishes)
     begun = {number: target for number, target in wishes.items() if number not in problems}
-    state, after = (MOVING, begun) if options.no_wait else (MOVED, _arrived(cluster, topic, begun))
+    state, after = (MOVING, begun) if options.no_wait else (MOVED, _arrived(cluster, topic, begun, options.timeout))
     problems |= {
         number: f"it was sent elsewhere meanwhile: {listed(after[number])}"
         for number, target in begun.items()
@@ -147,21 +148,35 @@ def _why(code: int, message: str | None) -> str:
     return message or name_of(code)
 
 
-def _arrived(cluster: Cluster, topic: str, targets: Held) -> dict[int, Replicas]:
+def _arrived(cluster: Cluster, topic: str, targets: Held, timeout_seconds: float | None) -> dict[int, Replicas]:
     """Watches until none of them moves any more. Where they are then: where they should be, unless somebody had other
     wishes."""
-    progress = Progress()
+    deadline = math.inf if timeout_seconds is None else time.monotonic() + timeout_seconds
+    goes_on = f"`klamm topic moves` shows it, `klamm topic move {topic} --cancel` takes it back"
+    progress, missed = Progress(), set[int]()
     try:
         while left := _left(cluster, topic, targets):
+            if time.monotonic() > deadline:
+                raise Refused(f"not done after {timeout_seconds:g} s, and goes on: {goes_on}")
+            for broker in _down(cluster, topic, left) - missed:
+                progress.clear()
+                say(f"broker {broker} is down, and the move waits for it: start it; or {goes_on}")
+                missed.add(broker)
             progress.show(lambda: _how_far(left, len(targets)))
             time.sleep(WATCH_SECONDS)
     except KeyboardInterrupt:
         progress.clear()
-        say(f"the move goes on: `klamm topic moves` shows it, `klamm topic move {topic} --cancel` takes it back")
+        say(f"the move goes on: {goes_on}")
         raise
     finally:
         progress.clear()
     return _replicas_heard(cluster, topic, targets)
+
+
+def _down(cluster: Cluster, topic: str, left: Sequence[UnderWay]) -> set[int]:
+    """Of those that have to copy."""
+    copying = {broker for each in left for broker in each.adding}
+    return {each.broker_id for each in cluster.seen([topic]).brokers if each.is_fenced} & copying
 
 
 def _left(cluster: Cluster, topic: str, targets: Held) -> list[UnderWay]:

@@ -14,6 +14,8 @@ from klamm.local.asking import Address, Conversation, NoAnswer, NobodyHere
 
 SOON_SECONDS = 1.0
 """An answer takes milliseconds; whoever takes so long is passed over if there are others."""
+AGAIN_SECONDS = 0.3
+"""For one that was silent before: it has been waited for, and may be back."""
 TIMES_AS_LONG = 10
 """And so many times as long as the others took: on a machine that has too much to do nobody is quick."""
 
@@ -64,10 +66,11 @@ def each_answer(
     addresses: Mapping[K, Address],
     timeout_seconds: float,
     question: "Question[K, T]",
+    moment_seconds: float,
     silent: Collection[Address] = (),
 ) -> dict[K, T | NoAnswer]:
     """What each of them says, or why not, in their order. Once others have answered, who has not is waited for a moment
-    only; and not even that if it was `silent` before."""
+    only, and less if it was `silent` before."""
     began = time.monotonic()
     answers: Answers[K, T] = _begun(addresses, timeout_seconds, question)
     found: dict[K, T | NoAnswer] = {}
@@ -82,7 +85,7 @@ def each_answer(
         if not isinstance(answer, Exception):
             now = time.monotonic()
             left.discard(key)
-            moment = 0.0 if all(addresses[each] in silent for each in left) else SOON_SECONDS
+            moment = AGAIN_SECONDS if all(addresses[each] in silent for each in left) else moment_seconds
             until = min(began + timeout_seconds, now + moment + TIMES_AS_LONG * (now - began))
     return {key: found[key] for key in addresses}
 

@@ -32,8 +32,8 @@ from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, NodeRecord, locked, read_record, write_record
 from klamm.local.topology import has_majority
 from klamm.local.view import live_brokers
+from klamm.runtime.descriptors import descriptor_limit
 from klamm.runtime.dialer import Dialer, MakeDialer
-from klamm.runtime.files import descriptor_limit
 from klamm.runtime.loop import Loop
 from klamm.runtime.process import CannotStart, Running
 

@@ -136,7 +136,10 @@ def remove_record(directory: Path) -> None:
 def locked(directory: Path) -> Iterator[None]:
     """While this is held, nobody else changes the record. A directory that was made for it, and in which nothing was
     left, is removed again."""
-    made = [each for each in (directory, *directory.parents) if not each.exists()]
+    try:
+        made = [each for each in (directory, *directory.parents) if not each.exists()]
+    except OSError as error:
+        raise _cannot_be_used(directory, error) from error
     descriptor = _lock_taken(directory)
     try:
         yield
@@ -157,7 +160,7 @@ def _lock_taken(directory: Path) -> int:
         except OSError as error:
             if isinstance(error, FileNotFoundError) and attempts_left > 0:
                 continue  # Removed right between the two.
-            raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
+            raise _cannot_be_used(directory, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if _is_at(path, descriptor):
@@ -166,6 +169,10 @@ def _lock_taken(directory: Path) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _cannot_be_used(directory: Path, error: OSError) -> LocalError:
+    return LocalError(f"the directory {directory} cannot be used: {error.strerror}")
 
 
 def _remove_unused(directory: Path, made: Sequence[Path]) -> None:

@@ -1,9 +1,9 @@
 """The disk: `Files` for real.
 
-A `RealFile` is a name until it is used. Descriptors are opened on demand and closed when too many are open, by the
-clock algorithm: a use marks a file, the hand passes over marked files once. A descriptor that somebody else needs (a
-region queued on a socket, a flush in its thread) is pinned and never closed under them. A file that is removed while
-pinned lives on, nameless, until it is let go. One that was opened for nothing but a flush is closed after it.
+A `RealFile` is a name until it is used. Descriptors are opened on demand and closed when too many are open
+(`runtime/descriptors.py`). A descriptor that somebody else needs (a region queued on a socket, a flush in its thread)
+is pinned and never closed under them. A file that is removed while pinned lives on, nameless, until it is let go. One
+that was opened for nothing but a flush is closed after it.
 
 What the operating system refuses becomes `DiskFailed` with its number, and a write that failed half way is taken
 back, so that the file ends where it ended before.
@@ -11,23 +11,13 @@ back, so that the file ends where it ended before.
 
 import contextlib
 import errno
-import fcntl
 import os
-import resource
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
-
-SPARE_DESCRIPTORS = 32
-RESERVED_DESCRIPTORS = 1_000
-"""Left for sockets and everything else when the process's limit is shared out."""
-
-FIRST_DESCRIPTOR = 1_024
-"""A cluster may be part of somebody's process, and whoever uses select() there (as Spark's Python does) can have none
-but the numbers below."""
+from klamm.runtime.descriptors import Descriptors, descriptor_limit
 
 SYNC_ALL_FROM = 64
 """From so many files on, a flush while nobody is served syncs the whole file system."""
@@ -52,7 +42,7 @@ def disk_failed(error: OSError, path: str) -> DiskFailed:
 class RealFile:
     __slots__ = ("_close_when_let_go", "_descriptor", "_descriptors", "_pins", "_used", "full_path", "path", "size")
 
-    def __init__(self, path: str, full_path: str, descriptors: "Descriptors") -> None:
+    def __init__(self, path: str, full_path: str, descriptors: Descriptors) -> None:
         self.path = path
         self.full_path = full_path
         self.size = _size(full_path)
@@ -139,6 +129,10 @@ class RealFile:
         if self._close_when_let_go and not self._pins:
             self.close()
 
+    @property
+    def is_open(self) -> bool:
+        return self._descriptor >= 0
+
     def may_be_closed(self) -> bool:
         """Asked by the clock's hand: a file used since the last time is spared once."""
         if self._used or self._pins:
@@ -209,63 +203,6 @@ class RealRegion:
 
     def __del__(self) -> None:
         self.release()
-
-
-class Descriptors:
-    """The open files of one data directory, at most `limit` of them."""
-
-    def __init__(self, root: Path, limit: int) -> None:
-        self._root = f"{root}/"
-        self.limit = limit
-        self._clock: deque[RealFile] = deque()
-        self.open_count = 0
-        self.unsynced: set[str] = set()
-        """Directories in which names changed since they were synced."""
-
-    def full_path(self, path: str) -> str:
-        return self._root + path
-
-    def name_changed(self, full_path: str) -> None:
-        self.unsynced.add(full_path.rpartition("/")[0])
-
-    def opened_for(self, full_path: str, flags: int) -> int:
-        """Open a file; if the process has no descriptor left, at the cost of another file that is open."""
-        try:
-            return _out_of_the_way(os.open(full_path, flags | os.O_CLOEXEC, 0o644))
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE):
-                raise
-        self._close_one()
-        return _out_of_the_way(os.open(full_path, flags | os.O_CLOEXEC, 0o644))
-
-    def make_room(self) -> None:
-        if self.open_count >= self.limit:
-            self._close_one()
-
-    def _close_one(self) -> None:
-        for _ in range(2 * len(self._clock)):
-            if not self._clock:
-                return
-            candidate = self._clock.popleft()
-            if candidate._descriptor < 0:
-                continue
-            if candidate.may_be_closed():
-                candidate.close()
-                return
-            self._clock.append(candidate)
-
-    def close_all(self) -> None:
-        for file in list(self._clock):
-            file.close()
-
-    def opened(self, file: RealFile) -> None:
-        self.open_count += 1
-        self._clock.append(file)
-
-    def closed(self) -> None:
-        self.open_count -= 1
-        if len(self._clock) > 2 * self.open_count + 64:
-            self._clock = deque(file for file in self._clock if file._descriptor >= 0)
 
 
 class RealFiles:
@@ -368,11 +305,6 @@ class RealFiles:
         self.descriptors.unsynced -= directories
         return Pinned(pinned, sorted(directories))
 
-    def descriptors_for_others(self) -> int:
-        """How many the process may use for sockets, so that files find theirs."""
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return max(16, soft - self.descriptors.limit - SPARE_DESCRIPTORS)
-
     def close(self) -> None:
         """Let go of every descriptor. Whoever uses a file after this opens it again."""
         self.descriptors.close_all()
@@ -405,26 +337,6 @@ class Pinned:
     def let_go(self) -> None:
         for file in self._files:
             file.unpin()
-
-
-def descriptor_limit() -> int:
-    """How many files may be open, once the soft limit has been raised as far as this process may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < hard:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            soft = hard
-    return max(64, min(soft - RESERVED_DESCRIPTORS, soft // 2))
-
-
-def _out_of_the_way(descriptor: int) -> int:
-    """The same file under a number that nobody else has to have, if the process may have so many."""
-    try:
-        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, FIRST_DESCRIPTOR)
-    except OSError:
-        return descriptor
-    os.close(descriptor)
-    return moved
 
 
 def _sync_directory(path: str) -> None:

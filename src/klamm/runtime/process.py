@@ -154,7 +154,7 @@ def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:
     idle_ms = config.integer("connections.max.idle.ms")
     return Limits(
         max_frame_bytes=config.integer("socket.request.max.bytes"),
-        max_connections=min(config.integer("max.connections"), files.descriptors_for_others()),
+        max_connections=min(config.integer("max.connections"), files.descriptors.for_others()),
         max_connections_per_ip=config.integer("max.connections.per.ip"),
         max_idle_ms=idle_ms if idle_ms >= 0 else NEVER,
     )

@@ -45,6 +45,10 @@ class Reset:
             said.append(f"What else is there stays, since this pipeline does not write it: {_all(others)}.")
         return " ".join([*said, "Topics that it writes get everything once more."])
 
+    def check(self, directory: Directory, pipeline: Pipeline) -> None:
+        """NotOurs if a table that is to go is not the pipeline's."""
+        self._tables(directory, pipeline)
+
     def carry_out(self, directory: Directory, pipeline: Pipeline, say: Callable[[str], None]) -> None:
         """Tables first. Whoever is killed in between finds tables missing in the next run, which says so; tables with
         everything in them twice would say nothing."""

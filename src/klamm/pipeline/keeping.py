@@ -79,8 +79,10 @@ class Directory:
         root = self.path / "checkpoints"
         if root.is_dir():
             root.rename(self.path / f"{FORGOTTEN}{uuid.uuid4().hex}")
-        for left in self.path.glob(f"{FORGOTTEN}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        # From here on it is done: what cannot be removed now is removed the next time.
+        with suppress(OSError):
+            for left in self.path.glob(f"{FORGOTTEN}*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:

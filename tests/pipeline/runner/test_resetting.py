@@ -1,5 +1,6 @@
 """`--reset` says what goes and what stays, and nothing goes before everything else is right."""
 
+import errno
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from pyspark.sql.types import StructType
 from klamm.pipeline import Pipeline, Source, Table, running, topics
 from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.loading import Loaded
-from klamm.pipeline.problems import BadPipeline
+from klamm.pipeline.problems import BadPipeline, PipelineError
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Job, run
@@ -99,6 +100,24 @@ def test_all_or_nothing(directory: Directory) -> None:
     with pytest.raises(NotOurs, match=r"notes\.txt"):
         reset.carry_out(directory, PIPELINE, print)
     assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"]
+
+
+@pytest.mark.parametrize("stuck", ["visits", "checkpoints"])
+def test_all_or_nothing_also_once_it_has_begun(
+    directory: Directory, stuck: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def refused(path: Path, target: Path) -> Path:
+        if path.name == stuck:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    spoke: list[str] = []
+    with pytest.raises(PipelineError, match=rf"/{stuck} cannot be moved away: Permission denied\. .*--data DIR"):
+        Reset(drops_tables=True).carry_out(directory, PIPELINE, spoke.append)
+    assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"] and spoke == []
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from klamm.pipeline.problems import PipelineError
 
 NOTE = "klamm.json"
 FORGOTTEN = "checkpoints.forgotten."
+LOCK_ATTEMPTS = 10
 REMEDY = (
     "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, "
     "rows whose key they have are left alone or, where a table updates, replaced, and topics get everything once more. "
@@ -79,8 +80,10 @@ class Directory:
         root = self.path / "checkpoints"
         if root.is_dir():
             root.rename(self.path / f"{FORGOTTEN}{uuid.uuid4().hex}")
-        for left in self.path.glob(f"{FORGOTTEN}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        # From here on it is done: what cannot be removed now is removed the next time.
+        with suppress(OSError):
+            for left in self.path.glob(f"{FORGOTTEN}*"):
+                shutil.rmtree(left, ignore_errors=True)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -95,8 +98,9 @@ class Directory:
                 file.flush()
                 yield
             finally:
-                # While it is still held: afterwards it might be another's.
-                self._lock.unlink(missing_ok=True)
+                # While it is still held: afterwards it might be another's. It is already if somebody removed ours.
+                if _is_at(self._lock, file):
+                    self._lock.unlink(missing_ok=True)
                 for directory in made:
                     with suppress(OSError):
                         directory.rmdir()
@@ -108,21 +112,34 @@ class Directory:
     def _locked(self) -> TextIO:
         """Whoever had it before may remove the file between our opening and our locking it: then it is nobody's lock
         any more, and there may be a new one."""
-        while True:
+        for _ in range(LOCK_ATTEMPTS):
             self._make()
-            with suppress(FileNotFoundError):
+            try:
                 file = self._lock.open("a+", encoding="utf-8")
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if os.path.samestat(os.fstat(file.fileno()), self._lock.stat()):
-                        return file
-                except BlockingIOError:
-                    with file:
-                        file.seek(0)
-                        raise self._busy(file.read().strip() or "unknown") from None
-                except FileNotFoundError:
-                    pass
+            except FileNotFoundError:
+                continue  # The directory was removed right between the two.
+            except OSError as problem:
+                raise self._cannot_be_taken(problem.strerror) from problem
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if _is_at(self._lock, file):
+                    return file
+            except BlockingIOError:
+                with file:
+                    file.seek(0)
+                    raise self._busy(file.read().strip() or "unknown") from None
+            except OSError as problem:
                 file.close()
+                raise self._cannot_be_taken(problem.strerror) from problem
+            file.close()
+        is_link = self._lock.is_symlink()
+        raise self._cannot_be_taken("it is a link to nowhere" if is_link else "it is removed again and again")
+
+    def _cannot_be_taken(self, why: str | None) -> PipelineError:
+        return PipelineError(
+            f"{self._lock}, which a run holds, cannot be taken: {why}. Put that right, or name another directory with "
+            "--data."
+        )
 
     def _busy(self, holder: str) -> Busy:
         return Busy(
@@ -215,8 +232,8 @@ class Directory:
 
     def _make(self) -> list[Path]:
         """Those that were not there, the innermost first."""
-        made = [each for each in (self.path, *self.path.parents) if not each.exists()]
         try:
+            made = [each for each in (self.path, *self.path.parents) if not each.exists()]
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise PipelineError(
@@ -239,6 +256,13 @@ def applications(pipeline: str, table: str) -> re.Pattern[str]:
 def _has_number(directory: Path) -> bool:
     """Whether a batch is written down there."""
     return directory.is_dir() and any(each.name.isdigit() for each in directory.iterdir())
+
+
+def _is_at(path: Path, file: TextIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _all(names: object) -> str:

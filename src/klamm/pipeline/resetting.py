@@ -45,15 +45,22 @@ class Reset:
             said.append(f"What else is there stays, since this pipeline does not write it: {_all(others)}.")
         return " ".join([*said, "Topics that it writes get everything once more."])
 
+    def check(self, directory: Directory, pipeline: Pipeline) -> None:
+        """NotOurs if a table that is to go is not the pipeline's."""
+        self._tables(directory, pipeline)
+
     def carry_out(self, directory: Directory, pipeline: Pipeline, say: Callable[[str], None]) -> None:
         """Tables first. Whoever is killed in between finds tables missing in the next run, which says so; tables with
-        everything in them twice would say nothing."""
+        everything in them twice would say nothing. All goes, or nothing does."""
+        from klamm.pipeline.tables.dropping import put_aside, sweep
+
         tables, known = self._tables(directory, pipeline), directory.checkpoints
-        for table in tables:
-            table.drop()
+        with put_aside(tables):
+            directory.forget()
+        if self.drops_tables:
+            sweep(directory.tables)
         if tables:
             say(f"removed: {_with_rows(tables)}")
-        directory.forget()
         if known:
             say(f"forgotten: how far {_all(known)} had read")
 
@@ -61,9 +68,8 @@ class Reset:
         """All of them looked at before one goes; NotOurs if one is not the pipeline's."""
         if not self.drops_tables:
             return []
-        from klamm.pipeline.tables.dropping import droppable, sweep
+        from klamm.pipeline.tables.dropping import droppable
 
-        sweep(directory.tables)
         found = [droppable(directory.tables / name, applications(pipeline.name, name)) for name in pipeline.table_names]
         return [table for table in found if table is not None]
 

@@ -2,7 +2,8 @@
 
 What can be wrong is found in this order: the file, Spark and Java, the flow, the cluster, the topics, the checkpoints.
 Nothing is changed before all of it is right, but for topics that the pipeline writes to. What --reset forgets, it
-forgets then: a mistake in the file shall not cost anybody their tables.
+forgets last, when these are made: neither a mistake in the file nor a cluster that refuses shall cost anybody their
+tables.
 """
 
 import time
@@ -87,11 +88,16 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
             if signals.were_seen:
                 return Outcome(standing_of(plan), was_stopped=True)
             if job.reset is not None:
+                job.reset.check(job.directory, job.loaded.pipeline)
+                _make_topics(job, new, say)
+                if signals.were_seen:
+                    return Outcome(standing_of(plan), was_stopped=True)
                 job.reset.carry_out(job.directory, job.loaded.pipeline, say)
             queries = Queries(spark, plan, job.directory, cluster.cluster_id, job.wishes)
             for surprise in surprises(queries, grown, job.directory):
                 say(surprise)
-            _make_topics(job, new, say)
+            if job.reset is None:
+                _make_topics(job, new, say)
             queries.start()
             with Reaching(job.wishes.bootstrap, say):
                 return _watched(job, queries, watch, signals)

@@ -1,5 +1,6 @@
 """A directory has one run at a time, and its checkpoints belong to one cluster, its topics and one kind of state."""
 
+import errno
 import fcntl
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 from klamm.pipeline.declaration import Source, Table, Topic
 from klamm.pipeline.keeping import Busy, Claim, Directory, Foreign
 from klamm.pipeline.planning import PlannedQuery
+from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.running import surprises
 
 
@@ -102,6 +104,61 @@ def test_a_lock_that_goes_while_it_is_taken(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(Busy, match=f"process {os.getpid()}"), Directory(tmp_path).held():
             pass
     assert not lock.exists()
+
+
+def test_a_run_does_not_remove_another_s_lock(tmp_path: Path) -> None:
+    """Somebody removed the first one's file by hand, and a second run has come."""
+    second = Directory(tmp_path).held()
+    with Directory(tmp_path).held():
+        (tmp_path / "lock").unlink()
+        second.__enter__()
+    with pytest.raises(Busy), Directory(tmp_path).held():
+        pass
+    second.__exit__(None, None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_nobody_can_take(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.symlink_to(tmp_path / "gone" / "lock")
+    refused = pytest.raises(PipelineError, match=r"/lock, which a run holds, cannot be taken: .* nowhere\. .*--data\.$")
+    with refused, Directory(tmp_path).held():
+        pass
+    assert lock.is_symlink()
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(PipelineError, match="cannot be taken: Is a directory"), Directory(tmp_path).held():
+        pass
+
+
+def test_a_lock_that_always_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: (tmp_path / "lock").unlink())
+    with pytest.raises(PipelineError, match="again and again"), Directory(tmp_path).held():
+        pass
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(file: Any, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with pytest.raises(PipelineError, match="cannot be taken: No locks available"), Directory(tmp_path).held():
+        pass
+
+
+def test_a_directory_that_cannot_be_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the system refuses it to everybody but root, who runs tests too."""
+    data, stat = tmp_path / "locked" / "x", Path.stat
+
+    def refused(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path == data:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    said = r"/locked/x cannot be made: Permission denied\. Name another directory with --data\.$"
+    with pytest.raises(PipelineError, match=said), Directory(data).held():
+        pass
 
 
 def test_a_checkpoint_keeps_its_id_until_it_is_forgotten(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """`--reset` says what goes and what stays, and nothing goes before everything else is right."""
 
+import errno
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from pyspark.sql.types import StructType
 from klamm.pipeline import Pipeline, Source, Table, running, topics
 from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.loading import Loaded
-from klamm.pipeline.problems import BadPipeline
+from klamm.pipeline.problems import BadPipeline, PipelineError
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Job, run
@@ -100,6 +102,24 @@ def test_all_or_nothing(directory: Directory) -> None:
     assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"]
 
 
+@pytest.mark.parametrize("stuck", ["visits", "checkpoints"])
+def test_all_or_nothing_also_once_it_has_begun(
+    directory: Directory, stuck: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def refused(path: Path, target: Path) -> Path:
+        if path.name == stuck:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refused)
+    spoke: list[str] = []
+    with pytest.raises(PipelineError, match=rf"/{stuck} cannot be moved away: Permission denied\. .*--data DIR"):
+        Reset(drops_tables=True).carry_out(directory, PIPELINE, spoke.append)
+    assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"] and spoke == []
+
+
 @pytest.fixture
 def a_job(directory: Directory, monkeypatch: pytest.MonkeyPatch) -> Job:
     """Everything up to the plan is right."""
@@ -138,3 +158,39 @@ def test_ctrl_c_before_it_begins_costs_no_table(a_job: Job, monkeypatch: pytest.
     outcome = run(a_job, lambda *ignored: None, print)
     assert outcome.was_stopped and not outcome.standing.records
     assert names(a_job.directory) == ["old", "sales", "visits"] and a_job.directory.checkpoints == ["orders"]
+
+
+@pytest.fixture
+def missing_topic(a_job: Job, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """Everything is right, and a topic that the pipeline writes is not there yet."""
+    monkeypatch.setattr(topics, "seen", lambda *ignored: topics.Cluster("a", 1, {"orders": 1}))
+    monkeypatch.setattr(running, "planned", lambda *ignored: SimpleNamespace(pipeline=PIPELINE, queries=()))
+    return a_job
+
+
+def test_a_topic_that_cannot_be_made_costs_no_table(missing_topic: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(new: list[topics.NewTopic], *ignored: object) -> None:
+        raise topics.NoTopic(f"topic {new[0].name} could not be made")
+
+    monkeypatch.setattr(topics, "make", refused)
+    with pytest.raises(topics.NoTopic, match=r"orders\.quarantine could not be made"):
+        run(missing_topic, lambda *ignored: None, print)
+    directory = missing_topic.directory
+    assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"]
+
+
+def test_ctrl_c_while_topics_are_made_costs_no_table(missing_topic: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "make", lambda *ignored: signal.raise_signal(signal.SIGINT))
+    assert run(missing_topic, lambda *ignored: None, print).was_stopped
+    directory = missing_topic.directory
+    assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"]
+
+
+def test_no_topic_is_made_where_a_table_is_not_ours(missing_topic: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For then nothing was changed, as is said."""
+    made: list[object] = []
+    monkeypatch.setattr(topics, "make", lambda new, *ignored: made.extend(new))
+    (missing_topic.directory.tables / "visits" / "notes.txt").touch()
+    with pytest.raises(NotOurs, match="nothing was changed"):
+        run(missing_topic, lambda *ignored: None, print)
+    assert made == []

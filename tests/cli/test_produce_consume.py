@@ -1,5 +1,6 @@
 """`klamm produce` and `klamm consume`, against a cluster: what goes in comes out."""
 
+import argparse
 import json
 import os
 import signal
@@ -345,7 +346,7 @@ def test_what_the_client_library_refuses_is_said(capsys: pytest.CaptureFixture[s
         Producer({"bootstrap.servers": "x", "message.timeout.ms": -1})
         return 0
 
-    assert carried_out("produce", act) == 1
+    assert carried_out("produce", argparse.Namespace(), act) == 1
     assert capsys.readouterr().err.startswith("klamm produce: Configuration property")
 
 

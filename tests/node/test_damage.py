@@ -7,7 +7,8 @@ the others serve.
 
 import pytest
 
-from klamm.broker.facts import DamagedCheckpoint, PartitionFailed
+from klamm.broker.facts import DamagedCheckpoint, PartitionFailed, StrangeDirectory
+from klamm.broker.housekeeping import REMOVAL_INTERVAL_MS
 from klamm.errors import ErrorCode
 from klamm.log.files import DiskFailed
 from klamm.log.recovery import LogDamaged
@@ -101,21 +102,41 @@ def test_a_damaged_meta_properties(world: World, content: bytes) -> None:
     assert world.disk.read_whole("meta.properties") == content, "nothing is put in its place"
 
 
-@pytest.mark.parametrize("name", ["node-0/meta.properties", "backup-2024/thesis.tex", "to-delete/thesis.tex"])
+@pytest.mark.parametrize("name", ["node-0/meta.properties", "backup-2024/thesis.tex"])
 def test_a_directory_of_somebody_who_is_no_node(name: str) -> None:
-    """A node would take what is called so for partitions of topics that are gone, and remove them."""
+    """A node would take logs that are called so for partitions of topics that are gone, and remove them."""
     disk = Disk()
     disk.write_whole(name, b"mine")
-    with pytest.raises(WrongDirectory, match=f"no node's .* holds {name.partition('/')[0]}, .* and remove"):
+    with pytest.raises(WrongDirectory, match=f"no node's .* holds {name.partition('/')[0]}, .* removes"):
         World(disk)
     assert list(disk.names) == [name] and disk.read_whole(name) == b"mine"
 
 
-def test_a_directory_with_something_else_in_it() -> None:
+@pytest.mark.parametrize("name", ["lost+found/1", "to-delete/thesis.tex"])
+def test_a_directory_with_something_else_in_it(name: str) -> None:
     disk = Disk()
-    disk.write_whole("lost+found/1", b"mine")
+    disk.write_whole(name, b"mine")
     World(disk).stop()
-    assert disk.read_whole("lost+found/1") == b"mine"
+    assert disk.read_whole(name) == b"mine"
+
+
+@pytest.mark.parametrize("name", ["backup-2024/thesis.tex", "backup-2024/old.log", "x.0123-delete/thesis.tex"])
+def test_what_is_only_called_like_a_partition_stays(world: World, name: str) -> None:
+    """Somebody put it into the directory of a node, which once removed it at its next start."""
+    world.disk.write_whole(name, b"mine")
+    world.start_again()
+    world.advance(REMOVAL_INTERVAL_MS + 1_000.0)
+    assert world.disk.read_whole(name) == b"mine"
+
+
+def test_what_stands_in_a_partitions_place_is_kept_under_another_name(world: World) -> None:
+    world.disk.make_directory("notes-0")
+    world.disk.write_whole("notes-0/thesis.tex", b"mine")
+    world.start_again()
+    create(world.connect(), "notes")
+    world.advance(REMOVAL_INTERVAL_MS + 1_000.0)
+    assert world.disk.read_whole("notes-0.kept/thesis.tex") == b"mine"
+    assert [fact.stays_as for fact in world.told_of(StrangeDirectory)] == ["notes-0", "notes-0.kept"]
 
 
 # The quorum.

@@ -4,25 +4,30 @@ The metadata log says which partitions there are; a directory is only where one 
 `partition.metadata`, as in Kafka, so a directory of a topic that was deleted while we were away, or whose name was
 given to another topic since, is not taken for what it is not. Such a one is set aside under a name of its own and
 removed. So is one that names no topic, unless something in it was surely flushed: the name reaches the disk with the
-first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's.
+first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's. What
+is only called like a partition, `backup-2024` with somebody's files, is nothing of ours and stays.
 
 A partition has a directory from its first record on. Ten thousand new ones are ten thousand objects and no system call.
 """
 
+import re
 from collections.abc import Callable, Iterator
+from errno import ENOTDIR
 
-from klamm.broker.facts import DirectoryStays, StrayDirectory
+from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrayDirectory
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
 from klamm.ids import ZERO_UUID, BrokerId, Now, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
-from klamm.log.names import LOG
+from klamm.log.names import LOG, is_of_a_log
 from klamm.metadata.image import Image
 from klamm.partition.partition import Partition
 
 DELETED = "-delete"
 STRAY = "-stray"
+SET_ASIDE = re.compile(rf".+\.[0-9a-f]{{32}}({DELETED}|{STRAY})")
+KEPT = ".kept"
 LONGEST_NAME = 200
 """A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
 
@@ -30,7 +35,12 @@ LONGEST_NAME = 200
 def is_of_a_partition(name: str) -> bool:
     """By its name: a directory that is a partition's, or one's that was set aside."""
     topic_name, dash, number = name.rpartition("-")
-    return name.endswith((DELETED, STRAY)) or (bool(dash) and number.isdigit() and topic_name != CLUSTER_METADATA)
+    is_one = bool(dash) and number.isdecimal() and number.isascii() and topic_name != CLUSTER_METADATA
+    return is_one or is_set_aside(name)
+
+
+def is_set_aside(name: str) -> bool:
+    return SET_ASIDE.fullmatch(name) is not None
 
 
 class Directories:
@@ -45,7 +55,7 @@ class Directories:
         kept = set()
         for entry in self._files.listing(""):
             topic_name, _, number = entry.rpartition("-")
-            if entry.endswith((DELETED, STRAY)):
+            if is_set_aside(entry):
                 self._doomed.append(entry)
             elif is_of_a_partition(entry):
                 state = image.partition(topic_name, int(number))
@@ -54,6 +64,8 @@ class Directories:
                 is_nameless_but_flushed = found is None and is_flushed(TopicPartition(topic_name, int(number)))
                 if held is not None and (found == held or is_nameless_but_flushed):
                     kept.add(entry)
+                elif not self._is_by_content(entry):
+                    self._tell(StrangeDirectory(entry, entry))
                 else:
                     if held is not None and self._was_ours(entry, found, held):
                         self._doubt()
@@ -69,10 +81,23 @@ class Directories:
             return False
         return found is None or _differences(uuid_text(found), uuid_text(topic_id)) == 1
 
+    def _is_by_content(self, directory: str) -> bool:
+        """Whether it holds files of a log, or nothing: it was being made. Anything else is somebody's."""
+        try:
+            names = self._files.listing(directory)
+        except DiskFailed as error:
+            return error.errno != ENOTDIR
+        return not names or any(map(_is_of_a_partition_directory, names))
+
     def make_way(self, directory: str) -> None:
-        """One of an earlier topic may stand where a new one is going to be."""
-        if self._files.exists(directory):
+        """One of an earlier topic may stand where a new one is going to be, or something that is not ours."""
+        if not self._files.exists(directory):
+            return
+        if self._is_by_content(directory):
             self._rename(directory, self._topic_id_of(directory) or ZERO_UUID, STRAY)
+        else:
+            self._files.rename(directory, directory + KEPT)
+            self._tell(StrangeDirectory(directory, directory + KEPT))
 
     def create(self, directory: str, topic_id: Uuid) -> None:
         self._files.make_directory(directory)
@@ -118,6 +143,10 @@ class Directories:
         if not self._files.exists(path):
             return None
         return checkpoint.read_partition_metadata(self._files.read_whole(path))
+
+
+def _is_of_a_partition_directory(name: str) -> bool:
+    return is_of_a_log(name) or name.startswith(checkpoint.PARTITION_METADATA)
 
 
 def _differences(one: str, other: str) -> int:

@@ -21,6 +21,17 @@ class StrayDirectory(Fact):
         return f"set aside {self.directory}: its topic id {self.topic_id} is not in the metadata (deleted meanwhile?)"
 
 
+class StrangeDirectory(Fact):
+    level = "warning"
+    directory: str
+    stays_as: str
+
+    def __str__(self) -> str:
+        is_moved = self.stays_as != self.directory
+        done = f"it is now {self.stays_as}, to make room for a partition" if is_moved else "it is left alone"
+        return f"{self.directory} is called like a partition and holds no log; {done}"
+
+
 class PartitionFailed(Fact):
     level = "error"
     partition: str

@@ -25,3 +25,9 @@ def offset_of(name: str, kind: str) -> int | None:
     """The offset in a name of this kind; None for any other name."""
     digits = name[:20]
     return int(digits) if name[20:] == kind and digits.isdecimal() and digits.isascii() else None
+
+
+def is_of_a_log(name: str) -> bool:
+    """Whatever it is of one, also while it is being replaced."""
+    digits, dot, kind = name.partition(".")
+    return name.startswith(LEADER_EPOCHS) or (len(digits) == 20 and digits.isdecimal() and bool(dot and kind))

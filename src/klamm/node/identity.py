@@ -69,16 +69,16 @@ def identity_of(
 
 
 def _refuse_somebodys(files: Files) -> None:
-    """Before anything is written. Of a node that never was here no partition can be: what is called like one would be
-    taken for that of a topic which is gone, and removed."""
+    """Before anything is written. Of a node that never was here no partition can be: what is called like one could be
+    taken for that of a topic which is gone, and removed, or be in the way of another."""
     names = files.listing("")
     found = sorted(filter(is_of_a_partition, names))
     if not found or METADATA_DIRECTORY in names:
         return
     listed = ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
     raise WrongDirectory(
-        f"it is no node's (it has no {checkpoint.META_PROPERTIES}), and holds {listed}, which a node would take for "
-        "partitions of topics that are gone, and remove; choose an empty directory with --dir"
+        f"it is no node's (it has no {checkpoint.META_PROPERTIES}), and holds {listed}, called like "
+        "partitions, which a node removes when it has no such topics; choose an empty directory with --dir"
     )
 
 

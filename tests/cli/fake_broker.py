@@ -25,10 +25,10 @@ Answers = Mapping[int, Callable[[Any], Any]]
 class FakeBroker:
     """`with FakeBroker() as broker: broker.answers = {FIND_COORDINATOR: lambda request: …}`"""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.answers: Answers = {}
         self.asked: list[int] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
 
     @property

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -10,12 +11,16 @@ from typing import NamedTuple
 import pytest
 
 from klamm.cli import main
+from klamm.cli.options import bootstrap_of
 from klamm.cli.tips import way_back
 from klamm.local.agreeing import Wish, new_cluster, with_ports
+from klamm.local.asking import METADATA
 from klamm.local.cluster import LocalCluster
 from klamm.local.ports import HeldPorts
 from klamm.local.processes import process_of, started
 from klamm.local.record import ClusterRecord, write_record
+from klamm.wire.messages.metadata import MetadataResponse
+from tests.cli.fake_broker import FakeBroker
 from tests.pipeline.runner.shop import FILE
 
 STOPPED = "2026-11-18 06:30:00.000 INFO  [broker 0] stopped cleanly\n"
@@ -78,6 +83,21 @@ def test_brokers_of_somebody_else(place: Place) -> None:
 def test_somebody_else_listens_where_it_was(place: Place) -> None:
     with socket.create_server(("127.0.0.1", place.record.nodes[0].port)):
         assert way_back(None, place.record.bootstrap_servers) is None
+
+
+def test_another_cluster_in_its_place_is_not_taken_for_it(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who stands in the directory of the one must not delete a topic of the other."""
+    with FakeBroker(place.record.brokers[0].port) as other:
+        other.answers = {METADATA: lambda request: MetadataResponse(cluster_id="another")}
+        assert main(["topic", "delete", "invoice"]) == 1
+        servers = place.record.bootstrap_servers
+        assert capsys.readouterr().err == (
+            f"klamm topic delete: the cluster in {place.directory} does not run, and another cluster answers at "
+            f"{servers}, where it would; if you mean that one, add --bootstrap {servers.partition(',')[0]}\n"
+        )
+        other.answers = {METADATA: lambda request: MetadataResponse(cluster_id=place.record.cluster_id)}
+        options = Namespace(bootstrap=None, dir=None)
+        assert bootstrap_of(options) == servers, "it is the one, started where we cannot see it"
 
 
 @pytest.mark.parametrize(

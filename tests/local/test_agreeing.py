@@ -82,14 +82,15 @@ def usual_ports(record: ClusterRecord) -> list[int]:
 def test_metrics_ports_that_had_to_move_are_wished_back() -> None:
     usual = usual_ports(KNOWN)
     assert usual == [node.port + 312 for node in KNOWN.nodes]
-    moved = with_metrics_ports(KNOWN, usual, [4711, *usual[1:]])
+    moved = with_metrics_ports(KNOWN, {0: (usual[0], 4711)})
     assert moved.nodes[0].metrics_port == 4711 and usual_ports(moved) == usual
+    assert moved.nodes[1:] == KNOWN.nodes[1:]
 
 
 def test_metrics_ports_that_were_any_are_kept() -> None:
     """Also those of a cluster from before it was noted which one is usual."""
     any_ports = list(range(40_000, 40_007))
-    chosen = with_metrics_ports(KNOWN, [0] * 7, any_ports)
+    chosen = with_metrics_ports(KNOWN, {number: (0, port) for number, port in enumerate(any_ports)})
     assert usual_ports(chosen) == any_ports
     noted_then = (replace(node, usual_metrics_port=None) for node in chosen.nodes)
     assert usual_ports(replace(chosen, nodes=tuple(noted_then))) == any_ports

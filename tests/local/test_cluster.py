@@ -6,7 +6,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from random import Random
 
@@ -127,6 +127,31 @@ def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None
     with pytest.raises(LocalError, match="runs already"):
         cluster.up(ONE)
     assert states(cluster) == {0: "running"}
+    for wish, said in (
+        (Wish(brokers=6, racks=2), r"--brokers 1, not 6; --racks 1, not 2; `klamm up --dir OTHER`"),
+        (Wish(settings={"num.partitions": "7"}), "--set takes effect when it is started again"),
+    ):
+        with pytest.raises(LocalError, match=f"runs already, .* another than was asked for .{said}"):
+            cluster.up(wish)
+
+
+def test_the_metrics_of_a_node_that_was_started_alone_are_where_they_usually_are(cluster: LocalCluster) -> None:
+    usual = cluster.up(ONE).node(0).metrics_port
+    assert usual is not None
+    for is_taken in (True, False):
+        cluster.kill([0])
+        with socket.create_server(("127.0.0.1", usual)) if is_taken else nullcontext():
+            cluster.start([0])
+        assert (cluster.record().node(0).metrics_port != usual) == is_taken
+
+
+def test_who_loses_patience_with_a_first_start_finds_nothing_left_of_it(cluster: LocalCluster) -> None:
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cluster.up(ONE, on_ready=interrupt)
+    assert not cluster.directory.exists()
 
 
 @contextmanager

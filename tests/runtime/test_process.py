@@ -1,5 +1,6 @@
 """A node as a process runs it: told to stop, told twice, and ending by itself."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,15 @@ import pytest
 from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.runtime.loop import Loop
-from klamm.runtime.process import Running, taken_directory
+from klamm.runtime.process import Running
+from klamm.runtime.taking import CannotStart, TakenDirectory
 
 
 class Process:
     """A broker alone on a loop of its own; `ended` says how it came to an end."""
 
-    def __init__(self, directory: Path) -> None:
-        settings = {"node.id": "0", "log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:0"}
+    def __init__(self, directory: Path, port: int = 0) -> None:
+        settings = {"node.id": "0", "log.dirs": str(directory), "listeners": f"PLAINTEXT://127.0.0.1:{port}"}
         self.directory = directory
         self.loop = Loop()
         self.running = Running(BrokerConfig.from_properties((), settings), self.loop, unheard)
@@ -56,7 +58,7 @@ def test_a_node_that_cannot_go_on_ends_though_nobody_told_it_to(process: Process
     process.run()
     assert process.ended == [("by itself", True)]
     assert not process.running.was_told
-    taken_directory(process.directory).close()
+    TakenDirectory(process.directory).let_go()
 
 
 def test_who_stops_a_node_that_is_down_already_is_told_so(process: Process) -> None:
@@ -73,3 +75,25 @@ def test_who_is_hurried_in_the_moment_it_is_done_stops_once(process: Process) ->
     process.running.driver.on_stop()
     process.run()
     assert process.ended == [("by itself", True)]
+
+
+def test_a_node_that_cannot_start_leaves_no_directory(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for directory in (tmp_path / "new" / "data", tmp_path):
+            with pytest.raises(CannotStart, match="cannot listen"):
+                Process(directory, taken.getsockname()[1])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_that_is_somebody_elses_is_left_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "backup-2024").mkdir()
+    process = Process(tmp_path)
+    with pytest.raises(CannotStart, match="no node's"):
+        process.running.start(on_serve=lambda: None, on_end=lambda clean: None)
+    process.loop.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["backup-2024"]
+
+
+def test_a_directory_is_one_nodes(process: Process) -> None:
+    with pytest.raises(CannotStart, match="in use by another process"):
+        TakenDirectory(process.directory)

@@ -110,6 +110,9 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     directory = Path(options.dir or DEFAULT_DIRECTORY)
     record = read_record(directory)
     if record is not None:
+        from klamm.local.mending import check_nobody_else_answers
+
+        check_nobody_else_answers(directory.absolute(), record)
         return record.bootstrap_servers
     if options.dir:
         from klamm.local.cluster import LocalCluster

@@ -45,7 +45,18 @@ def new_cluster(wish: Wish, random: Random) -> ClusterRecord:
 
 def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
     """The cluster that is there, with the settings wished for; LocalError if it is another than was asked for."""
-    differences = [
+    if others := differences(known, wish):
+        raise LocalError(
+            f"the directory holds another cluster: {'; '.join(others)}. "
+            "Leave these options out to start it as it is, add --fresh to delete it and start anew, or choose another "
+            "directory with --dir"
+        )
+    return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def differences(known: ClusterRecord, wish: Wish) -> list[str]:
+    """In what the cluster that is there is another than was asked for, settings apart."""
+    return [
         f"{name} {is_there}, not {wished}"
         for name, is_there, wished in (
             ("--brokers", len(known.brokers), wish.brokers),
@@ -54,13 +65,6 @@ def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
         )
         if wished is not None and wished != is_there
     ]
-    if differences:
-        raise LocalError(
-            f"the directory holds another cluster: {'; '.join(differences)}. "
-            "Leave these options out to start it as it is, add --fresh to delete it and start anew, or choose another "
-            "directory with --dir"
-        )
-    return known if wish.settings is None else replace(known, settings=dict(wish.settings))
 
 
 def check_metrics(wish: Wish, nodes: int) -> None:
@@ -95,13 +99,17 @@ def usual_metrics_port(node: NodeRecord, port: int) -> int:
     return port + METRICS_ABOVE if 0 < port <= MOST - METRICS_ABOVE else 0
 
 
-def with_metrics_ports(record: ClusterRecord, usual: list[int], ports: list[int]) -> ClusterRecord:
-    """These ports. What was any becomes usual: whoever scrapes it will find it there again."""
-    nodes = (
-        replace(node, metrics_port=port, usual_metrics_port=its_usual or port)
-        for node, its_usual, port in zip(record.nodes, usual, ports, strict=True)
-    )
-    return replace(record, nodes=tuple(nodes))
+def with_metrics_ports(record: ClusterRecord, ports: Mapping[int, tuple[int, int]]) -> ClusterRecord:
+    """For these nodes, the usual port and the one they have. What was any becomes usual: whoever scrapes it will find
+    it there again."""
+
+    def given(node: NodeRecord) -> NodeRecord:
+        if node.node_id not in ports:
+            return node
+        usual, port = ports[node.node_id]
+        return replace(node, metrics_port=port, usual_metrics_port=usual or port)
+
+    return replace(record, nodes=tuple(map(given, record.nodes)))
 
 
 def with_ports(record: ClusterRecord, ports: list[int]) -> ClusterRecord:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from random import SystemRandom
@@ -95,12 +95,12 @@ class LocalCluster:
         fresh: bool = False,
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
-        start, the others are ended, and a cluster that was new leaves nothing but its logs. A fresh one deletes what an
-        earlier one left here, once nothing else stands in the way."""
+        start, the others are ended, and a cluster that was new leaves nothing, or if it failed nothing but its logs. A
+        fresh one deletes what an earlier one left here, once nothing else stands in the way."""
         mending.check_kind(self.directory)
         with locked(self.directory), ExitStack() as stack:
             known = None if fresh else read_record(self.directory)
-            self._check_way_is_clear(known, fresh)
+            self._check_way_is_clear(known, wish, fresh)
             if known is None:
                 record = new_cluster(wish, SystemRandom())
                 ports = ports_from(FIRST_PORT if wish.first_port is None else wish.first_port, len(record.nodes))
@@ -108,11 +108,9 @@ class LocalCluster:
                 record = known_cluster(known, wish)
                 ports = [node.port for node in record.nodes]
             check_metrics(wish, len(record.nodes))
-            usual = [usual_metrics_port(node, port) for node, port in zip(record.nodes, ports, strict=True)]
-            last = [node.metrics_port or 0 for node in record.nodes]
+            wished = {node.node_id: port for node, port in zip(record.nodes, ports, strict=True)}
             held = self._ports_held(stack, record.host, ports, is_known=known is not None)
-            metrics = stack.enter_context(HeldPorts.preferred(record.host, usual, last))
-            record = with_metrics_ports(with_ports(record, held.ports), usual, metrics.ports)
+            record = _with_metrics_held(stack, with_ports(record, held.ports), wished)
             if fresh or wish.settings:
                 mending.check_settings(self.directory, record)
             if fresh:
@@ -120,8 +118,8 @@ class LocalCluster:
             try:
                 begun = self._begin(record, record.nodes)
                 begun.wait_ready(timeout_seconds, on_ready)
-            except BaseException:
-                self._undo(record, is_new=known is None)
+            except BaseException as reason:
+                self._undo(record, is_new=known is None, is_failure=isinstance(reason, Exception))
                 raise
         return begun.record
 
@@ -150,7 +148,8 @@ class LocalCluster:
                 record = self.record()
                 nodes = [node for node in map(record.node, dict.fromkeys(node_ids)) if _state(node) == "dead"]
                 self._ports_held(stack, record.host, [node.port for node in nodes], is_known=True)
-                begun = self._begin(record, nodes)
+                record = _with_metrics_held(stack, record, {node.node_id: node.port for node in nodes})
+                begun = self._begin(record, [record.node(node.node_id) for node in nodes])
             begun.wait_ready(timeout_seconds, on_ready)
         return begun.can_decide
 
@@ -226,8 +225,9 @@ class LocalCluster:
             command += ["--set", f"{METRICS}={place}"]
         return command
 
-    def _undo(self, record: ClusterRecord, is_new: bool) -> None:
-        """All of them are our own children, and nobody was told of this cluster yet."""
+    def _undo(self, record: ClusterRecord, *, is_new: bool, is_failure: bool) -> None:
+        """All of them are our own children, and nobody was told of this cluster yet. Who lost patience has no use for
+        the logs of a start that did not fail."""
         for child in self._children:
             child.kill()
             child.wait()
@@ -236,6 +236,8 @@ class LocalCluster:
             remove_record(self.directory)
             for node in record.nodes:
                 shutil.rmtree(self.directory / f"node-{node.node_id}", ignore_errors=True)
+                if not is_failure:
+                    self.log_of(node.node_id).unlink(missing_ok=True)
 
     def _alive(self, node_ids: Iterable[int]) -> dict[int, Process]:
         record = self.record()
@@ -256,13 +258,13 @@ class LocalCluster:
                 if wait_ended(process, LOOK_AGAIN_SECONDS):
                     raise LocalError(f"node {node_id} ended meanwhile")
 
-    def _check_way_is_clear(self, known: ClusterRecord | None, fresh: bool) -> None:
+    def _check_way_is_clear(self, known: ClusterRecord | None, wish: Wish, fresh: bool) -> None:
         if fresh:
             mending.check_may_be_deleted(self.directory)
         elif known is None:
             mending.check_nothing_lies_there(self.directory)
         else:
-            mending.check_nobody_runs(self.directory, known)
+            mending.check_nobody_runs(self.directory, known, wish)
             mending.check_data(self.directory, known)
 
     def _ports_held(self, stack: ExitStack, host: str, ports: Sequence[int], is_known: bool) -> HeldPorts:
@@ -297,6 +299,15 @@ class Begun(NamedTuple):
 
 def listed(node_ids: Sequence[int]) -> str:
     return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
+
+
+def _with_metrics_held(stack: ExitStack, record: ClusterRecord, ports: Mapping[int, int]) -> ClusterRecord:
+    """With a port for the metrics of each of these nodes, held; beside each its own port, 0 if that may be any."""
+    nodes = [record.node(node_id) for node_id in ports]
+    usual = [usual_metrics_port(node, ports[node.node_id]) for node in nodes]
+    last = [node.metrics_port or 0 for node in nodes]
+    held = stack.enter_context(HeldPorts.preferred(record.host, usual, last))
+    return with_metrics_ports(record, dict(zip(ports, zip(usual, held.ports, strict=True), strict=True)))
 
 
 def _state(node: NodeRecord) -> State:

@@ -1,7 +1,8 @@
 """What stands in the way of a cluster's start, found before anything is touched, and the command that mends it.
 
 A directory that holds something else; data of another version or cluster; nodes that run already, all or some; ports
-that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else.
+that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else. Likewise, of
+a cluster that does not run, that another answers where it would.
 """
 
 import fcntl
@@ -11,7 +12,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from klamm.local.agreeing import properties_of
+from klamm.local.agreeing import Wish, differences, properties_of
 from klamm.local.listeners import listener_on
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
@@ -19,6 +20,7 @@ from klamm.local.record import FILE, ClusterRecord, remove_record
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
 
 DATA_VERSION = "1"
+ANSWER_SECONDS = 1.0
 NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
 """What a cluster makes in its directory, one a node. What is called otherwise is somebody else's."""
 OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})
@@ -44,10 +46,9 @@ def nothing_here(directory: Path, usual_port: int) -> str:
     if near:
         there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
         return f"there is no cluster in {directory}, but {there}; or {makes}"
-    found = listener_on(usual_port)
-    if found is None or found.cluster_directory is None:
+    other = _cluster_on(usual_port)
+    if other is None:
         return f"there is no cluster in {directory}; {makes}"
-    other = found.cluster_directory
     return f"there is no cluster in {directory}, but one runs from {other}: add --dir {_quoted(other)}; or {makes}"
 
 
@@ -61,7 +62,7 @@ def check_nothing_lies_there(directory: Path) -> None:
         )
 
 
-def check_nobody_runs(directory: Path, known: ClusterRecord) -> None:
+def check_nobody_runs(directory: Path, known: ClusterRecord, wish: Wish) -> None:
     states = {node.node_id: "dead" if node.process is None else state_of(node.process) for node in known.nodes}
     running = [node_id for node_id, state in states.items() if state != "dead"]
     if not running:
@@ -69,7 +70,7 @@ def check_nobody_runs(directory: Path, known: ClusterRecord) -> None:
     at, dead = f"--dir {_quoted(directory)}", [node_id for node_id in states if node_id not in running]
     if not dead:
         raise LocalError(
-            f"the cluster in {directory} runs already, at {known.bootstrap_servers}; "
+            f"the cluster in {directory} runs already, at {known.bootstrap_servers}{_unlike(known, wish)}; "
             f"`klamm status --watch {at}` shows it, `klamm down {at}` stops it"
         )
     alive = f"{_nodes(running)} {'runs' if len(running) == 1 else 'run'}"
@@ -77,6 +78,39 @@ def check_nobody_runs(directory: Path, known: ClusterRecord) -> None:
     raise LocalError(
         f"the cluster in {directory} runs already, but not all of it: {alive}, {ended}; "
         f"`klamm node start {' '.join(map(str, dead))} {at}` starts what is missing, `klamm down {at}` stops the rest"
+    )
+
+
+def _unlike(known: ClusterRecord, wish: Wish) -> str:
+    """What of a wish a cluster that runs does not fulfil."""
+    others = differences(known, wish)
+    if wish.settings is not None and wish.settings != known.settings:
+        others.append("--set takes effect when it is started again")
+    return f", and is another than was asked for ({'; '.join(others)}; {ELSEWHERE})" if others else ""
+
+
+def check_nobody_else_answers(directory: Path, known: ClusterRecord) -> None:
+    """Of a cluster none of whose processes is here, another may have the ports: who means the one must not change the
+    other. Or its processes cannot be seen from here (another container), and the one who answers is it."""
+    if any(node.process is not None and state_of(node.process) != "dead" for node in known.nodes):
+        return
+    # Only of a cluster that does not run this is asked.
+    from klamm.local.asking import Address, NoAnswer
+    from klamm.local.view import cluster_id_seen
+
+    try:
+        answering = cluster_id_seen([Address(known.host, node.port) for node in known.brokers], ANSWER_SECONDS)
+    except NoAnswer:
+        return
+    if answering == known.cluster_id:
+        return
+    other = next(filter(None, (_cluster_on(node.port) for node in known.brokers)), None)
+    whose, add = ("another cluster", f"--bootstrap {known.bootstrap_servers.partition(',')[0]}")
+    if other is not None:
+        whose, add = f"the cluster in {other}", f"--dir {_quoted(other)}"
+    raise LocalError(
+        f"the cluster in {directory} does not run, and {whose} answers at {known.bootstrap_servers}, where it would; "
+        f"if you mean that one, add {add}"
     )
 
 
@@ -151,6 +185,12 @@ def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -
         return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
     free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
     return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")
+
+
+def _cluster_on(port: int) -> Path | None:
+    """The directory of the cluster that has this port."""
+    found = listener_on(port)
+    return None if found is None else found.cluster_directory
 
 
 def _node_directories(directory: Path) -> list[Path]:

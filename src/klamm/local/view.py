@@ -88,6 +88,15 @@ def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
         return {each.node_id for each in broker.ask(METADATA, 12, MetadataRequest(topics=[])).brokers}
 
 
+def cluster_id_seen(addresses: Sequence[Address], timeout_seconds: float) -> str | None:
+    """Of the cluster that the first of these brokers to answer belongs to; None for one that has none."""
+    _, answer = first_answer(
+        addresses, timeout_seconds, lambda broker: broker.ask(METADATA, 12, MetadataRequest(topics=[]))
+    )
+    found: str | None = answer.cluster_id
+    return found
+
+
 def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
     """What this broker says, of all topics or of these."""
     seen = placement_seen_by(broker, topics)

@@ -4,14 +4,12 @@ Other nodes are answered as soon as the directory is open. Clients are answered,
 counts on this broker.
 """
 
-import fcntl
 import gc
 import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from random import SystemRandom
-from typing import IO
 
 from klamm.config import BrokerConfig, Listener
 from klamm.facts import Tell
@@ -31,10 +29,7 @@ from klamm.runtime.loop import NEVER, Loop
 from klamm.runtime.monitoring import Monitoring
 from klamm.runtime.observe import FactCounts, log_lines
 from klamm.runtime.server import Limits
-
-
-class CannotStart(Exception):  # noqa: N818
-    """Why, and what to do about it, in a sentence for the person who called."""
+from klamm.runtime.taking import CannotStart, TakenDirectory
 
 
 def run_broker(config: BrokerConfig, cluster_id: str | None = None, make_dialer: MakeDialer = Dialer) -> bool:
@@ -74,9 +69,8 @@ class Running:
         self._config = config
         facts = FactCounts(tell)
         self._tell = tell = facts.tell
-        self._directory = Path(config.log_dir)
-        self._lock = taken_directory(self._directory)
-        self._files = RealFiles(self._directory, open_files)
+        self._directory = TakenDirectory(Path(config.log_dir))
+        self._files = RealFiles(self._directory.path, open_files)
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell, make_dialer)
         self.driver.counts = node.cluster.dispatch.counts
@@ -89,7 +83,7 @@ class Running:
         try:
             self.listener = bound(self.driver, config)
         except CannotStart:
-            self._lock.close()
+            self._directory.give_back()
             raise
 
     def start(self, on_serve: Callable[[], None], on_end: Callable[[bool], None]) -> None:
@@ -99,7 +93,11 @@ class Running:
         driver = self.driver
         driver.on_serve = on_serve
         driver.on_stop = self._stop
-        open_node(driver, self._config, self.listener, self._directory)
+        try:
+            open_node(driver, self._config, self.listener, self._directory.path)
+        except CannotStart:
+            self._directory.give_back()
+            raise
         driver.server.take_connections()
         if self._monitoring is not None and self._config.metrics_place is not None:
             self._monitoring.listen(*self._config.metrics_place, self._tell)
@@ -119,7 +117,7 @@ class Running:
         """As if the process were killed: nothing more is sent or written."""
         self._stop_monitoring()
         self.driver.abandon()
-        self._lock.close()
+        self._directory.let_go()
 
     def _stop(self) -> None:
         # Not from within the step that found out.
@@ -133,7 +131,7 @@ class Running:
         self._is_closing = True
         self._is_clean = self.driver.stop()
         self._tell(Stopped(self._is_clean))
-        self._lock.close()
+        self._directory.let_go()
         self._on_end(self._is_clean)
 
     def _stop_monitoring(self) -> None:
@@ -183,20 +181,3 @@ def open_node(driver: Driver, config: BrokerConfig, listener: Listener, director
         driver.start(endpoint)
     except (DiskFailed, LogDamaged, UnreadableElection, UnreadableMetadata, WrongDirectory) as error:
         raise CannotStart(f"the data directory {directory} cannot be opened: {error}") from error
-
-
-def taken_directory(directory: Path) -> IO[str]:
-    """Make the directory ours until the process ends, or say why not."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        lock = (directory / ".lock").open("a+")
-    except OSError as error:
-        raise CannotStart(f"the data directory {directory} cannot be used: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise CannotStart(
-            f"the data directory {directory} is in use by another process; stop it, or choose another with --dir"
-        ) from None
-    return lock

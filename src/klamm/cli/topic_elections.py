@@ -6,14 +6,13 @@ no leader because none of the replicas in sync is there.
 """
 
 import argparse
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from klamm.cli.group_asking import Cluster, Refused, by_topic, cluster_of, name_of
 from klamm.cli.options import Misused
 from klamm.cli.saying import FAILED, counted, print_json, table
-from klamm.cli.topic_asking import PAUSE_SECONDS, chosen
+from klamm.cli.topic_asking import chosen, partitions_once
 from klamm.cli.topic_extents import place_of
 from klamm.cli.topic_targets import listed
 from klamm.errors import ErrorCode
@@ -24,8 +23,6 @@ from klamm.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitio
 ELECT_LEADERS = 43
 PREFERRED, UNCLEAN = 0, 1
 CHANGE_SECONDS, ANSWER_SECONDS = 30.0, 40.0
-HEARD_SECONDS = 10.0
-"""For the broker that we ask to hear who was elected."""
 NAMED_PARTITIONS = 5
 
 ELECTED, ALREADY, REFUSED = "elected", "already", "refused"
@@ -107,16 +104,14 @@ def _seen_after(
     elected: Collection[TopicPartition],
     kind: int,
 ) -> Mapping[TopicPartition, PartitionSeen]:
-    """Who leads now, as soon as the broker that we ask has heard of it."""
-    deadline = time.monotonic() + HEARD_SECONDS
-    now = before
-    while elected:
-        now = {place_of(each): each for each in cluster.seen(names or None).partitions}
-        heard = [each for place in elected if (each := now.get(place)) and _is_heard(each, kind)]
-        if len(heard) == len(elected) or time.monotonic() > deadline:
-            break
-        time.sleep(PAUSE_SECONDS)
-    return now
+    """Who leads now."""
+    if not elected:
+        return before
+    return partitions_once(
+        cluster,
+        names,
+        lambda now: all(place in now and _is_heard(now[place], kind) for place in elected),
+    )
 
 
 def _is_heard(partition: PartitionSeen, kind: int) -> bool:

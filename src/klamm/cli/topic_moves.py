@@ -14,7 +14,7 @@ from klamm.cli.group_asking import PATIENCE_SECONDS, Cluster, Refused, cluster_o
 from klamm.cli.options import Misused
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
-from klamm.cli.topic_asking import PAUSE_SECONDS, chosen
+from klamm.cli.topic_asking import chosen, partitions_once
 from klamm.cli.topic_extents import place_of
 from klamm.cli.topic_targets import Held, check_known, listed, outright, spread
 from klamm.controller.placement import Replicas
@@ -31,8 +31,6 @@ from klamm.wire.messages.list_partition_reassignments import ListPartitionReassi
 
 ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS = 45, 46
 CHANGE_SECONDS, ANSWER_SECONDS = 30.0, 40.0
-HEARD_SECONDS = 10.0
-"""For the broker that we ask to hear that a move is done."""
 WATCH_SECONDS = 0.2
 
 MOVED, MOVING, STAYS, TAKEN_BACK, REFUSED = "moved", "moving", "stays", "taken back", "refused"
@@ -170,7 +168,13 @@ def _arrived(cluster: Cluster, topic: str, targets: Held, timeout_seconds: float
         raise
     finally:
         progress.clear()
-    return _replicas_heard(cluster, topic, targets)
+    places = {number: TopicPartition(topic, number) for number in targets}
+    there = partitions_once(
+        cluster,
+        [topic],
+        lambda now: all(now[place].replicas == targets[number] for number, place in places.items()),
+    )
+    return {number: there[place].replicas for number, place in places.items()}
 
 
 def _down(cluster: Cluster, topic: str, left: Sequence[UnderWay]) -> set[int]:
@@ -194,16 +198,6 @@ def _left(cluster: Cluster, topic: str, targets: Held) -> list[UnderWay]:
 def _how_far(left: Sequence[UnderWay], count: int) -> str:
     copying = listed(sorted({broker for each in left for broker in each.adding}))
     return f"{count - len(left)} of {counted(count, 'partition')} moved; copying: {copying}"
-
-
-def _replicas_heard(cluster: Cluster, topic: str, targets: Held) -> dict[int, Replicas]:
-    """As soon as the broker that we ask has heard of it."""
-    deadline = time.monotonic() + HEARD_SECONDS
-    while True:
-        there = {each.partition: each.replicas for each in cluster.seen([topic]).partitions}
-        if all(there[number] == target for number, target in targets.items()) or time.monotonic() > deadline:
-            return {number: there[number] for number in targets}
-        time.sleep(PAUSE_SECONDS)
 
 
 def _taken_back(

@@ -236,9 +236,12 @@ def test_a_clean_shutdown_that_was_none_is_recovered() -> None:
 def test_leftovers_go() -> None:
     disk = Disk()
     log = written(disk, 3)
-    for name in ("00000000000000000000.log.deleted", "00000000000000000009.index", "x.snapshot.tmp", "a.cleaned"):
+    for name in (".log.deleted", ".log.cleaned", ".snapshot.tmp"):
+        disk.write_whole(f"{DIRECTORY}/00000000000000000000{name}", b"left")
+    for name in ("00000000000000000009.index", "leader-epoch-checkpoint.tmp", "partition.metadata.tmp"):
         disk.write_whole(f"{DIRECTORY}/{name}", b"left")
-    disk.write_whole(f"{DIRECTORY}/partition.metadata", b"stays")
+    for name in ("partition.metadata", "somebodys.tmp"):
+        disk.write_whole(f"{DIRECTORY}/{name}", b"stays")
     log = opened(disk)
     assert log.end_offset == 3
     assert disk.listing(DIRECTORY) == [
@@ -246,6 +249,7 @@ def test_leftovers_go() -> None:
         "00000000000000000000.log",
         "00000000000000000000.timeindex",
         "partition.metadata",
+        "somebodys.tmp",
     ]
 
 

@@ -138,7 +138,7 @@ def test_an_earlier_topic_of_the_same_name_is_no_damage(world: ClusterWorld, is_
     name = checkpoint.partition_metadata_text(b"another topic's!")
     file_of(world[0], "partition.metadata").replace(bytearray(name))
     if not is_there:
-        disk.remove_directory(f"{TOPIC}-0")
+        disk.lose(f"{TOPIC}-0")
     world[0].start()
     world.run_until(lambda: world[0].is_serving, 5_000.0)
     assert not world[0].broker.life.is_doubted

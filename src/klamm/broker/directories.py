@@ -4,8 +4,10 @@ The metadata log says which partitions there are; a directory is only where one 
 `partition.metadata`, as in Kafka, so a directory of a topic that was deleted while we were away, or whose name was
 given to another topic since, is not taken for what it is not. Such a one is set aside under a name of its own and
 removed. So is one that names no topic, unless something in it was surely flushed: the name reaches the disk with the
-first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's. What
-is only called like a partition, `backup-2024` with somebody's files, is nothing of ours and stays.
+first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's.
+
+Of what somebody else put here nothing is removed. What is only called like a partition, `backup-2024` with a thesis in
+it, is left alone; where one of ours has to be, or was, it is set aside, but of its files only those of a log go.
 
 A partition has a directory from its first record on. Ten thousand new ones are ten thousand objects and no system call.
 """
@@ -13,21 +15,21 @@ A partition has a directory from its first record on. Ten thousand new ones are 
 import re
 from collections.abc import Callable, Iterator
 from errno import ENOTDIR
+from itertools import count
 
-from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrayDirectory
+from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrangeFiles, StrayDirectory
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
 from klamm.ids import ZERO_UUID, BrokerId, Now, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
-from klamm.log.names import LOG, is_of_a_log
+from klamm.log.names import LOG, PARTITION_METADATA, is_of_a_log
 from klamm.metadata.image import Image
 from klamm.partition.partition import Partition
 
 DELETED = "-delete"
 STRAY = "-stray"
 SET_ASIDE = re.compile(rf".+\.[0-9a-f]{{32}}({DELETED}|{STRAY})")
-KEPT = ".kept"
 LONGEST_NAME = 200
 """A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
 
@@ -62,10 +64,10 @@ class Directories:
                 held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
                 found = self._topic_id_of(entry)
                 is_nameless_but_flushed = found is None and is_flushed(TopicPartition(topic_name, int(number)))
-                if held is not None and (found == held or is_nameless_but_flushed):
+                if not self._is_by_content(entry):
+                    self._tell(StrangeDirectory(entry))
+                elif held is not None and (found == held or is_nameless_but_flushed):
                     kept.add(entry)
-                elif not self._is_by_content(entry):
-                    self._tell(StrangeDirectory(entry, entry))
                 else:
                     if held is not None and self._was_ours(entry, found, held):
                         self._doubt()
@@ -83,25 +85,17 @@ class Directories:
 
     def _is_by_content(self, directory: str) -> bool:
         """Whether it holds files of a log, or nothing: it was being made. Anything else is somebody's."""
-        try:
-            names = self._files.listing(directory)
-        except DiskFailed as error:
-            return error.errno != ENOTDIR
-        return not names or any(map(_is_of_a_partition_directory, names))
+        names = self._names_in(directory)
+        return names is not None and (not names or any(map(is_of_a_log, names)))
 
     def make_way(self, directory: str) -> None:
         """One of an earlier topic may stand where a new one is going to be, or something that is not ours."""
-        if not self._files.exists(directory):
-            return
-        if self._is_by_content(directory):
+        if self._files.exists(directory):
             self._rename(directory, self._topic_id_of(directory) or ZERO_UUID, STRAY)
-        else:
-            self._files.rename(directory, directory + KEPT)
-            self._tell(StrangeDirectory(directory, directory + KEPT))
 
     def create(self, directory: str, topic_id: Uuid) -> None:
         self._files.make_directory(directory)
-        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        path = f"{directory}/{PARTITION_METADATA}"
         self._files.write_whole(path, checkpoint.partition_metadata_text(topic_id), durable=False)
 
     def unflushed_name(self, partition: Partition) -> list[File]:
@@ -110,7 +104,7 @@ class Directories:
         if partition.is_name_flushed:
             return []
         partition.is_name_flushed = True
-        return [self._files.file(f"{partition.topic_partition}/{checkpoint.PARTITION_METADATA}")]
+        return [self._files.file(f"{partition.topic_partition}/{PARTITION_METADATA}")]
 
     def set_aside(self, directory: str, topic_id: Uuid, suffix: str = DELETED) -> None:
         """Away with it at once, if only by name: a topic of the same name can be created. The content goes later."""
@@ -120,33 +114,53 @@ class Directories:
             self._tell(DirectoryStays(directory, str(error)))
 
     def remove_doomed(self, now: Now) -> Iterator[float]:
-        """A chore: remove what was set aside, one directory a slice."""
+        """A chore: remove what was set aside, one directory a slice. What cannot be is tried again at the next."""
         stay = []
         while self._doomed:
             directory = self._doomed.pop()
             try:
-                self._files.remove_directory(directory)
+                self._remove(directory)
             except DiskFailed as error:
                 stay.append(directory)
                 self._tell(DirectoryStays(directory, str(error)))
             yield 0.0
         self._doomed = stay
 
+    def _remove(self, directory: str) -> None:
+        names = self._names_in(directory)
+        if names is None:
+            self._tell(StrangeDirectory(directory))
+            return
+        for name in filter(is_of_a_log, names):
+            self._files.remove(f"{directory}/{name}")
+        if others := [name for name in names if not is_of_a_log(name)]:
+            self._tell(StrangeFiles(directory, tuple(others)))
+        else:
+            self._files.remove_directory(directory)
+
     def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> None:
-        renamed = f"{directory[:LONGEST_NAME]}.{topic_id.hex()}{suffix}"
-        self._files.remove_directory(renamed)
+        # The id tells people whose it was. Another one tells it apart from what stayed of an earlier one.
+        for number in count(int.from_bytes(topic_id, "big")):
+            renamed = f"{directory[:LONGEST_NAME]}.{number:032x}{suffix}"
+            if not self._files.exists(renamed):
+                break
         self._files.rename(directory, renamed)
         self._doomed.append(renamed)
 
+    def _names_in(self, directory: str) -> list[str] | None:
+        """None of a file."""
+        try:
+            return self._files.listing(directory)
+        except DiskFailed as error:
+            if error.errno == ENOTDIR:
+                return None
+            raise
+
     def _topic_id_of(self, directory: str) -> Uuid | None:
-        path = f"{directory}/{checkpoint.PARTITION_METADATA}"
+        path = f"{directory}/{PARTITION_METADATA}"
         if not self._files.exists(path):
             return None
         return checkpoint.read_partition_metadata(self._files.read_whole(path))
-
-
-def _is_of_a_partition_directory(name: str) -> bool:
-    return is_of_a_log(name) or name.startswith(checkpoint.PARTITION_METADATA)
 
 
 def _differences(one: str, other: str) -> int:

@@ -23,13 +23,20 @@ class StrayDirectory(Fact):
 
 class StrangeDirectory(Fact):
     level = "warning"
-    directory: str
-    stays_as: str
+    name: str
 
     def __str__(self) -> str:
-        is_moved = self.stays_as != self.directory
-        done = f"it is now {self.stays_as}, to make room for a partition" if is_moved else "it is left alone"
-        return f"{self.directory} is called like a partition and holds no log; {done}"
+        return f"{self.name} is called like a partition and holds no log; it is left alone"
+
+
+class StrangeFiles(Fact):
+    level = "warning"
+    directory: str
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        found = f"{self.names[0]}{f' and {len(self.names) - 1} more' if len(self.names) > 1 else ''}"
+        return f"{self.directory} is no partition any more, but holds what is of no log: {found}; that is left alone"
 
 
 class PartitionFailed(Fact):

@@ -5,6 +5,8 @@ compaction replaces segments its files end in `.cleaned`, then in `.swap`. A fil
 its bytes may still be on their way to a reader.
 """
 
+import re
+
 LOG = ".log"
 INDEX = ".index"
 TIME_INDEX = ".timeindex"
@@ -15,6 +17,12 @@ SWAP = ".swap"
 DELETED = ".deleted"
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+"""Whose log it is."""
+TEMPORARY = ".tmp"
+"""What is written whole ends so until it is."""
+
+OF_A_LOG = re.compile(rf"([0-9]{{20}}(\.[a-z]+)+|({LEADER_EPOCHS}|partition\.metadata)(\{TEMPORARY})?)")
 
 
 def file_name(offset: int, kind: str) -> str:
@@ -28,6 +36,5 @@ def offset_of(name: str, kind: str) -> int | None:
 
 
 def is_of_a_log(name: str) -> bool:
-    """Whatever it is of one, also while it is being replaced."""
-    digits, dot, kind = name.partition(".")
-    return name.startswith(LEADER_EPOCHS) or (len(digits) == 20 and digits.isdecimal() and bool(dot and kind))
+    """Whatever it is of one, also while it is being replaced. All else in its directory was put there by somebody."""
+    return OF_A_LOG.fullmatch(name) is not None

@@ -8,12 +8,22 @@ while the first of those segments is still there, and with it all of them, the o
 
 from klamm.facts import Fact, Tell
 from klamm.log.files import Files
-from klamm.log.names import CLEANED, DELETED, INDEX, LOG, SNAPSHOT, SWAP, TIME_INDEX, file_name, offset_of
+from klamm.log.names import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TEMPORARY,
+    TIME_INDEX,
+    file_name,
+    is_of_a_log,
+    offset_of,
+)
 from klamm.log.segment import Segment
 from klamm.log.settings import LogSettings
 from klamm.log.walking import Damaged, whole_batches
-
-_TEMPORARY = ".tmp"
 
 
 class SwapCompleted(Fact):
@@ -28,7 +38,7 @@ class SwapCompleted(Fact):
 def tidied(files: Files, directory: str, settings: LogSettings, now_ms: int, tell: Tell) -> list[str]:
     """Tidy up; returns the names of what is left."""
     names = files.listing(directory)
-    leftovers = [name for name in names if name.endswith((CLEANED, DELETED, _TEMPORARY))]
+    leftovers = [name for name in names if name.endswith((CLEANED, DELETED, TEMPORARY)) and is_of_a_log(name)]
     for name in leftovers:
         files.remove(f"{directory}/{name}")
     swaps = [base for base in (offset_of(name, LOG + SWAP) for name in names) if base is not None]

@@ -77,8 +77,8 @@ def _refuse_somebodys(files: Files) -> None:
         return
     listed = ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
     raise WrongDirectory(
-        f"it is no node's (it has no {checkpoint.META_PROPERTIES}), and holds {listed}, called like "
-        "partitions, which a node removes when it has no such topics; choose an empty directory with --dir"
+        f"it is no node's (it has no {checkpoint.META_PROPERTIES}), and holds {listed}, called like partitions: those "
+        "of topics that it does not have a node removes; choose an empty directory with --dir"
     )
 
 

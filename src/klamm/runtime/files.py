@@ -228,10 +228,8 @@ class RealFiles:
             os.makedirs(self.descriptors.full_path(path), exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
-        import shutil  # It brings every archive format there is, and few brokers delete topics in their first second.
-
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.descriptors.full_path(path))
+            os.rmdir(self.descriptors.full_path(path))
 
     def rename(self, old: str, new: str) -> None:
         with disk_errors(old):

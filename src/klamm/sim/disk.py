@@ -174,6 +174,11 @@ class Disk:
         self._commit()
         self.end_life()
 
+    def lose(self, path: str) -> None:
+        """A directory and all in it."""
+        for name in [name for name in self.names if name.startswith(f"{path}/")]:
+            self.change_name(("remove", name, None))
+
     def end_life(self) -> None:
         """The process ended. What it wrote is there, for the system has it."""
         self.life += 1
@@ -205,6 +210,8 @@ class Disk:
         return path in self.names or f"{path}/" in self.names
 
     def listing(self, path: str) -> list[str]:
+        if path in self.names:
+            raise DiskFailed(f"{path}: Not a directory", errno.ENOTDIR)
         prefix = f"{path}/" if path else ""
         below = {name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)}
         return sorted(below - {""})
@@ -216,8 +223,9 @@ class Disk:
 
     def remove_directory(self, path: str) -> None:
         self.changing("remove_directory", path, self.life)
-        for name in [name for name in self.names if name.startswith(f"{path}/")]:
-            self.change_name(("remove", name, None))
+        if self.listing(path):
+            raise DiskFailed(f"{path}: Directory not empty", errno.ENOTEMPTY)
+        self.change_name(("remove", f"{path}/", None))
 
     def rename(self, old: str, new: str) -> None:
         self.changing("rename", old, self.life)

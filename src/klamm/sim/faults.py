@@ -112,7 +112,7 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             if broken and self._budget.may_rot(machine):
                 machine.kill()
                 for partition in broken:
-                    machine.disk.remove_directory(str(partition.topic_partition))
+                    machine.disk.lose(str(partition.topic_partition))
                 machine.forget()
                 machine.start()
                 return

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -128,11 +129,32 @@ def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None
         cluster.up(ONE)
     assert states(cluster) == {0: "running"}
     for wish, said in (
-        (Wish(brokers=6, racks=2), r"--brokers 1, not 6; --racks 1, not 2; `klamm up --dir OTHER`"),
-        (Wish(settings={"num.partitions": "7"}), "--set takes effect when it is started again"),
+        (
+            Wish(brokers=6, racks=2),
+            r"another than was asked for .--brokers 1, not 6; --racks 1, not 2; `klamm up --dir OTHER --port 0`",
+        ),
+        (Wish(settings={"num.partitions": "7"}), r"[0-9], and takes --set when it is started again; `klamm status"),
     ):
-        with pytest.raises(LocalError, match=f"runs already, .* another than was asked for .{said}"):
+        with pytest.raises(LocalError, match=f"runs already, .*{said}"):
             cluster.up(wish)
+
+
+def test_who_means_a_cluster_that_is_dead_does_not_change_another(cluster: LocalCluster, tmp_path: Path) -> None:
+    record = cluster.up(ONE)
+    mending.check_nobody_else_answers(cluster.directory, cluster.record())
+    cluster.kill([0])
+    mending.check_nobody_else_answers(cluster.directory, cluster.record())
+    other = LocalCluster(tmp_path / "other")
+    other.up(Wish(1, 1, record.node(0).port))
+    try:
+        with pytest.raises(LocalError, match=f"does not run, .*; if you mean that one, add --dir {other.directory}$"):
+            mending.check_nobody_else_answers(cluster.directory, cluster.record())
+        alive = NodeRecord(1, "R1", ("broker",), 1, process=process_of(os.getpid()))
+        partly = replace(cluster.record(), nodes=(*cluster.record().nodes, alive))
+        with pytest.raises(LocalError, match=r"node 0 is dead, .*; for the rest of this one, --bootstrap 127.0.0.1:1$"):
+            mending.check_nobody_else_answers(cluster.directory, partly)
+    finally:
+        other.kill([0])
 
 
 def test_the_metrics_of_a_node_that_was_started_alone_are_where_they_usually_are(cluster: LocalCluster) -> None:
@@ -145,13 +167,31 @@ def test_the_metrics_of_a_node_that_was_started_alone_are_where_they_usually_are
         assert (cluster.record().node(0).metrics_port != usual) == is_taken
 
 
-def test_who_loses_patience_with_a_first_start_finds_nothing_left_of_it(cluster: LocalCluster) -> None:
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
+def interrupt(_: int) -> None:
+    raise KeyboardInterrupt
 
+
+def test_who_thinks_better_of_a_first_start_finds_nothing_left_of_it(cluster: LocalCluster) -> None:
     with pytest.raises(KeyboardInterrupt):
         cluster.up(ONE, on_ready=interrupt)
     assert not cluster.directory.exists()
+
+
+def test_who_loses_patience_with_a_start_that_takes_long_finds_what_the_nodes_said(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("klamm.local.cluster.WHIM_SECONDS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.up(ONE, on_ready=interrupt)
+    assert [path.name for path in cluster.directory.glob("[!.]*")] == ["node-0.log"]
+
+
+def test_a_start_that_is_ended_at_once_leaves_the_logs_of_an_earlier_one(cluster: LocalCluster) -> None:
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(ONE)
+    with pytest.raises(KeyboardInterrupt):
+        cluster.up(ONE, on_ready=interrupt)
+    assert "no disk" in cluster.log_of(0).read_text()
 
 
 @contextmanager

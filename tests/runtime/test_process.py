@@ -1,5 +1,6 @@
 """A node as a process runs it: told to stop, told twice, and ending by itself."""
 
+import fcntl
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.runtime.loop import Loop
 from klamm.runtime.process import Running
-from klamm.runtime.taking import CannotStart, TakenDirectory
+from klamm.runtime.taking import LOCK, CannotStart, TakenDirectory
 
 
 class Process:
@@ -97,3 +98,36 @@ def test_a_directory_that_is_somebody_elses_is_left_as_it_was(tmp_path: Path) ->
 def test_a_directory_is_one_nodes(process: Process) -> None:
     with pytest.raises(CannotStart, match="in use by another process"):
         TakenDirectory(process.directory)
+
+
+def test_a_lock_that_was_there_is_left_there(tmp_path: Path) -> None:
+    (tmp_path / LOCK).touch()
+    TakenDirectory(tmp_path).give_back()
+    assert (tmp_path / LOCK).exists()
+    TakenDirectory(tmp_path).let_go()
+
+
+def test_a_lock_that_was_given_back_in_the_moment_it_was_taken_locks_nobody_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our opening of the file and our lock on it the last holder removed it: two could hold what both call the
+    lock."""
+    taken, turns = fcntl.flock, []
+
+    def flock(lock: int, operation: int) -> None:
+        if not turns:
+            (tmp_path / LOCK).unlink()
+        turns.append(lock)
+        taken(lock, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    ours = TakenDirectory(tmp_path)
+    assert len(turns) == 2
+    with pytest.raises(CannotStart, match="in use"):
+        TakenDirectory(tmp_path)
+    ours.let_go()
+
+
+def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(CannotStart, match="cannot be used: "):
+        TakenDirectory(Path("/proc/no-such-thing/data"))

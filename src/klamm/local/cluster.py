@@ -38,6 +38,8 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 HAND_OVER_SECONDS = 0.5
 KILL_SECONDS = 10.0
+WHIM_SECONDS = 5.0
+"""Who ends a start after more than this wonders why it takes so long: the logs may say."""
 LOOK_AGAIN_SECONDS = 0.003
 LAST_LINE_BYTES = 200
 SAID_STOPPED = re.compile(rb"\] stopped[^\n]*\n\Z")
@@ -95,8 +97,9 @@ class LocalCluster:
         fresh: bool = False,
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
-        start, the others are ended, and a cluster that was new leaves nothing, or if it failed nothing but its logs. A
-        fresh one deletes what an earlier one left here, once nothing else stands in the way."""
+        start, the others are ended, and a cluster that was new leaves nothing but its logs; not even these when
+        somebody thought better of it at once. A fresh one deletes what an earlier one left here, once nothing else
+        stands in the way."""
         mending.check_kind(self.directory)
         with locked(self.directory), ExitStack() as stack:
             known = None if fresh else read_record(self.directory)
@@ -115,11 +118,17 @@ class LocalCluster:
                 mending.check_settings(self.directory, record)
             if fresh:
                 mending.delete_data(self.directory)
+            logs = [log for node in record.nodes if not (log := self.log_of(node.node_id)).exists()]
+            began = time.monotonic()
             try:
                 begun = self._begin(record, record.nodes)
                 begun.wait_ready(timeout_seconds, on_ready)
             except BaseException as reason:
-                self._undo(record, is_new=known is None, is_failure=isinstance(reason, Exception))
+                self._undo(record, is_new=known is None)
+                is_whim = isinstance(reason, KeyboardInterrupt) and time.monotonic() - began < WHIM_SECONDS
+                if known is None and is_whim:
+                    for log in logs:
+                        log.unlink(missing_ok=True)
                 raise
         return begun.record
 
@@ -225,9 +234,8 @@ class LocalCluster:
             command += ["--set", f"{METRICS}={place}"]
         return command
 
-    def _undo(self, record: ClusterRecord, *, is_new: bool, is_failure: bool) -> None:
-        """All of them are our own children, and nobody was told of this cluster yet. Who lost patience has no use for
-        the logs of a start that did not fail."""
+    def _undo(self, record: ClusterRecord, *, is_new: bool) -> None:
+        """All of them are our own children, and nobody was told of this cluster yet."""
         for child in self._children:
             child.kill()
             child.wait()
@@ -236,8 +244,6 @@ class LocalCluster:
             remove_record(self.directory)
             for node in record.nodes:
                 shutil.rmtree(self.directory / f"node-{node.node_id}", ignore_errors=True)
-                if not is_failure:
-                    self.log_of(node.node_id).unlink(missing_ok=True)
 
     def _alive(self, node_ids: Iterable[int]) -> dict[int, Process]:
         record = self.record()

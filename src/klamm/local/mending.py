@@ -1,8 +1,8 @@
 """What stands in the way of a cluster's start, found before anything is touched, and the command that mends it.
 
 A directory that holds something else; data of another version or cluster; nodes that run already, all or some; ports
-that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else. Likewise, of
-a cluster that does not run, that another answers where it would.
+that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else. Likewise,
+before a command asks a cluster: that another one answers where it would.
 """
 
 import fcntl
@@ -26,6 +26,7 @@ NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
 OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})
 """One of them is in every data directory of a node that has ever begun."""
 ELSEWHERE = "`klamm up --dir OTHER` starts one elsewhere"
+BESIDE = "`klamm up --dir OTHER --port 0` starts another cluster beside it"
 
 
 def check_kind(directory: Path) -> None:
@@ -83,35 +84,41 @@ def check_nobody_runs(directory: Path, known: ClusterRecord, wish: Wish) -> None
 
 def _unlike(known: ClusterRecord, wish: Wish) -> str:
     """What of a wish a cluster that runs does not fulfil."""
-    others = differences(known, wish)
+    unlike = ""
+    if others := differences(known, wish):
+        unlike = f", and is another than was asked for ({'; '.join(others)}; {BESIDE})"
     if wish.settings is not None and wish.settings != known.settings:
-        others.append("--set takes effect when it is started again")
-    return f", and is another than was asked for ({'; '.join(others)}; {ELSEWHERE})" if others else ""
+        unlike += ", and takes --set when it is started again"
+    return unlike
 
 
 def check_nobody_else_answers(directory: Path, known: ClusterRecord) -> None:
-    """Of a cluster none of whose processes is here, another may have the ports: who means the one must not change the
-    other. Or its processes cannot be seen from here (another container), and the one who answers is it."""
-    if any(node.process is not None and state_of(node.process) != "dead" for node in known.nodes):
+    """Another cluster may have the ports of brokers that do not run: who means the one must not change the other. Or
+    their processes cannot be seen from here (another container), and the one who answers is it."""
+    dead = [node for node in known.brokers if node.process is None or state_of(node.process) == "dead"]
+    if not dead:
         return
-    # Only of a cluster that does not run this is asked.
+    # Only of a cluster that does not run as a whole this is asked.
     from klamm.local.asking import Address, NoAnswer
     from klamm.local.view import cluster_id_seen
 
     try:
-        answering = cluster_id_seen([Address(known.host, node.port) for node in known.brokers], ANSWER_SECONDS)
+        answering = cluster_id_seen([Address(known.host, node.port) for node in dead], ANSWER_SECONDS)
     except NoAnswer:
         return
     if answering == known.cluster_id:
         return
-    other = next(filter(None, (_cluster_on(node.port) for node in known.brokers)), None)
-    whose, add = ("another cluster", f"--bootstrap {known.bootstrap_servers.partition(',')[0]}")
+    there = ",".join(f"{known.host}:{node.port}" for node in dead)
+    other = next(filter(None, (_cluster_on(node.port) for node in dead)), None)
+    whose, add = ("another cluster", f"--bootstrap {there.partition(',')[0]}")
     if other is not None:
         whose, add = f"the cluster in {other}", f"--dir {_quoted(other)}"
-    raise LocalError(
-        f"the cluster in {directory} does not run, and {whose} answers at {known.bootstrap_servers}, where it would; "
-        f"if you mean that one, add {add}"
-    )
+    ours = f"the cluster in {directory}"
+    who, alive = f"{ours} does not run", [node for node in known.brokers if node not in dead]
+    if alive:
+        who = f"of {ours} {_nodes([node.node_id for node in dead])} {'is' if len(dead) == 1 else 'are'} dead"
+        add += f"; for the rest of this one, --bootstrap {known.host}:{alive[0].port}"
+    raise LocalError(f"{who}, and {whose} answers at {there}, where it would; if you mean that one, add {add}")
 
 
 def check_data(directory: Path, known: ClusterRecord) -> None:
@@ -182,7 +189,7 @@ def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -
     else:
         what = f"taken already: {named}; end that process"
     if is_known:
-        return PortsTaken(problem.ports, f"{what}, or `klamm up --dir OTHER --port 0` starts another cluster beside it")
+        return PortsTaken(problem.ports, f"{what}, or {BESIDE}")
     free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
     return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")
 

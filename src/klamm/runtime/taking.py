@@ -5,11 +5,13 @@ Who cannot start after all gives it back as it was: without the lock and the dir
 
 import fcntl
 import os
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from errno import ENOENT
 from pathlib import Path
 from typing import IO
 
 LOCK = ".lock"
+ATTEMPTS = 10
 
 
 class CannotStart(Exception):  # noqa: N818
@@ -22,22 +24,27 @@ class TakenDirectory:
         self.path = path
         try:
             self._made = [each for each in (path, *path.parents) if not each.exists()]
-            path.mkdir(parents=True, exist_ok=True)
             self._has_made_lock = not (path / LOCK).exists()
-            self._lock: IO[str] = (path / LOCK).open("a+")
-        except OSError as error:
-            raise CannotStart(f"the data directory {path} cannot be used: {error.strerror}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it may have given it back right before: a lock without a name locks nobody out.
-            is_there = os.path.samestat((path / LOCK).stat(), os.fstat(self._lock.fileno()))
-        except OSError:
-            is_there = False
-        if not is_there:
-            self._lock.close()
+            self._lock = self._locked()
+        except BlockingIOError:
             raise CannotStart(
                 f"the data directory {path} is in use by another process; stop it, or choose another with --dir"
-            )
+            ) from None
+        except OSError as error:
+            raise CannotStart(f"the data directory {path} cannot be used: {error.strerror}") from error
+
+    def _locked(self) -> IO[str]:
+        for _ in range(ATTEMPTS):
+            # Whoever has it may give it back meanwhile. Then there is no directory, or a lock without a name, which
+            # locks nobody out.
+            with suppress(FileNotFoundError), ExitStack() as failing:
+                self.path.mkdir(parents=True, exist_ok=True)
+                lock = failing.enter_context((self.path / LOCK).open("a+"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.path.samestat((self.path / LOCK).stat(), os.fstat(lock.fileno())):
+                    failing.pop_all()
+                    return lock
+        raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
 
     def let_go(self) -> None:
         self._lock.close()

@@ -64,6 +64,19 @@ def test_an_unknown_api_or_version_carries_its_header(key: int, version: int) ->
     assert caught.value.header == RequestHeader(key, version, 5, "")
 
 
+@pytest.mark.parametrize(
+    ("key", "version", "said"),
+    [
+        (4, 0, "there is no API with the key 4"),
+        (1, 3, "Fetch is served in versions 4 to 18, not in 3, as in Kafka 4: the client is older"),
+        (0, 14, "Produce is served in versions 3 to 13, not in 14"),
+        (29, 1, "DescribeAcls is not served here"),
+    ],
+)
+def test_whoever_reads_the_log_learns_what_a_client_asked_for(key: int, version: int, said: str) -> None:
+    assert str(UnsupportedVersion(RequestHeader(key, version, 5, ""))) == said
+
+
 @pytest.mark.parametrize("version", [5, 99, 32_767, -1])
 def test_api_versions_of_an_unknown_version_can_be_answered(version: int) -> None:
     """Whatever follows the client id is of a version we do not know, so it is left alone."""

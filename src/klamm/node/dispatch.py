@@ -261,7 +261,9 @@ class Dispatch:
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header
         if header.api_key != API_VERSIONS:
-            self._tell(RequestNotUnderstood(connection.peer, str(error)))
+            api = API_BY_KEY.get(header.api_key)
+            reason = str(error) if api is None or api.key in self._served else f"{api.name} is not served here"
+            self._tell(RequestNotUnderstood(connection.peer, reason))
             return False
         from klamm.handlers.api_versions import unsupported
 

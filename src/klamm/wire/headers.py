@@ -33,8 +33,18 @@ class UnsupportedVersion(Malformed):
     """An API or a version that nobody serves. Like Kafka we close the connection; there is no answer to give."""
 
     def __init__(self, header: RequestHeader) -> None:
-        super().__init__(f"api key {header.api_key} version {header.api_version}")
+        super().__init__(_unsupported(header))
         self.header = header
+
+
+def _unsupported(header: RequestHeader) -> str:
+    api, version = API_BY_KEY.get(header.api_key), header.api_version
+    if api is None:
+        return f"there is no API with the key {header.api_key}"
+    if api.serves(version):
+        return f"{api.name} is not served here"
+    why = ", as in Kafka 4: the client is older" if version < api.min_version else ""
+    return f"{api.name} is served in versions {api.min_version} to {api.max_version}, not in {version}{why}"
 
 
 def read_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
@@ -66,7 +76,7 @@ def _read_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
     api = API_BY_KEY.get(key)
     if api is None:
         raise UnsupportedVersion(header)
-    if not api.min_version <= version <= api.max_version:
+    if not api.serves(version):
         if key == API_VERSIONS:
             return header, position
         raise UnsupportedVersion(header)

@@ -1,5 +1,6 @@
 """The command line teaches: help for everything, and a word for whoever mistypes."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -42,6 +43,22 @@ def test_no_command_hides() -> None:
     """Every file of a command is in the list, so that its help is read above."""
     commands = [each.stem for each in Path(klamm.cli.__file__).parent.glob("*.py") if "\ndef run(" in each.read_text()]
     assert sorted(set(commands) - {"pipeline_generate"}) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", [("--help",), ("--version",), ("up", "--help"), ("completion", "bash"), ("lab",)], ids=" ".join
+)
+def test_a_full_disk_is_one_line(words: tuple[str, ...], unbuffered: str, tmp_path: Path) -> None:
+    """Each had a stack trace, and the help of a command nothing at all and exit code 0."""
+    command = [sys.executable, "-m", "klamm", *words]
+    with Path("/dev/full").open("wb") as full:
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path, env=environment
+        )
+    name = "klamm" if words[0].startswith("-") else f"klamm {words[0]}"
+    assert (ended.returncode, ended.stderr) == (1, f"{name}: No space left on device\n")
 
 
 def test_a_word_that_is_nearly_a_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,12 @@ says itself what it does not know.
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from klamm.cli.saying import MISUSED
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 OF_KAFKA = {
     "--broker-list": "--bootstrap",
@@ -32,6 +35,11 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             self.error(self._not_known(unknown))
         return options, unknown
+
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """argparse would keep to itself that a disk is full."""
+        if message:
+            (file or sys.stderr).write(message)
 
     def _has_verbs(self) -> bool:
         return any(action.dest == "verb" for action in self._actions)

@@ -8,6 +8,7 @@ from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.effects import say_without_effect_on
 from klamm.cli.group_asking import Refused, cluster_of
+from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table
@@ -101,7 +102,7 @@ def show(options: argparse.Namespace) -> int:
 
 def set_some(options: argparse.Namespace) -> int:
     owner, values = _owner(options), pairs_of("", options.pair)
-    cluster = cluster_of(options)
+    cluster = changing(options)
     change(cluster, owner, values)
     if options.json:
         print_json({**_owner_document(owner), "set": values})
@@ -112,7 +113,7 @@ def set_some(options: argparse.Namespace) -> int:
 
 
 def unset_some(options: argparse.Namespace) -> int:
-    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), cluster_of(options)
+    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), changing(options)
     # The cluster would take any name; whoever mistypes one should hear of it.
     _known(owner, settings_of(cluster, owner), keys)
     change(cluster, owner, {}, keys)

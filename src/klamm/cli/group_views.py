@@ -11,7 +11,6 @@ from klamm.cli.group_asking import (
     COORDINATOR_MOVING,
     EARLIEST,
     LATEST,
-    PATIENCE_SECONDS,
     PAUSE_SECONDS,
     Cluster,
     by_topic,
@@ -85,7 +84,7 @@ def _listed(
 
 def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, list[dict[str, object]] | str]:
     """The groups of every broker, or why it does not tell. One that is still reading them is asked again."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    began = time.monotonic()
     told: dict[int, list[dict[str, object]] | str] = {}
     waiting = cluster.brokers()
     while waiting:
@@ -97,7 +96,7 @@ def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, lis
                 told[broker_id] = str(answer)
             elif not answer.code:
                 told[broker_id] = answer.groups
-            elif answer.code not in COORDINATOR_MOVING or time.monotonic() > deadline:
+            elif answer.code not in COORDINATOR_MOVING or time.monotonic() > began + cluster.patience_seconds():
                 told[broker_id] = f"{waiting[broker_id]}: {name_of(answer.code)}"
         waiting = {broker_id: address for broker_id, address in waiting.items() if broker_id not in told}
         if waiting:

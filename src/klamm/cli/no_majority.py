@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from klamm.cli.group_asking import Cluster, Refused, cluster_of
 from klamm.cli.options import bootstrap_of
 from klamm.cli.saying import counted
-from klamm.cli.tips import cluster_here, directory_option
 from klamm.local.asking import Address, takes_connections
-from klamm.local.topology import has_majority
 
 LISTENS_SECONDS = 1.0
 
@@ -20,6 +18,10 @@ LISTENS_SECONDS = 1.0
 def undecided(directory: str | None, asked: str) -> str | None:
     """In words; None where a majority runs, where all are dead and `klamm up` is what helps, and where it is somebody
     else's cluster."""
+    # Imported where it is needed: it costs the others a fiftieth of a second.
+    from klamm.cli.tips import cluster_here, directory_option
+    from klamm.local.topology import has_majority
+
     found = cluster_here(directory, asked)
     if found is None:
         return None

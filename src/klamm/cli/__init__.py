@@ -115,7 +115,14 @@ def _drop_output() -> None:
 
 def help_text() -> str:
     width = max(map(len, COMMANDS))
-    return HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
+    text = HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    from shutil import get_terminal_size
+
+    from klamm.cli.wrapping import wrapped
+
+    return wrapped(text, get_terminal_size().columns)
 
 
 def unknown(word: str) -> str:

@@ -31,8 +31,8 @@ exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in 
 """
 
 SHOW = """\
-Where a value comes from: topic (set for it), broker or all brokers (set while they run), server.properties (that
-broker's file, or its command line), default.
+Where a value comes from: topic (set for it), broker or all brokers (set while they run), start (that
+broker's command line or its file: --set, server.properties), default.
 
 examples:
   klamm config show topic invoice
@@ -64,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("config", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = _verb(verbs, "show", "values, where they come from, and the defaults", SHOW, show)
-    shown.add_argument("key", nargs="*", metavar="KEY", help="only these, with what they mean")
+    shown.add_argument("key", nargs="*", default=[], metavar="KEY", help="only these, with what they mean")
     shown.add_argument("--all", action="store_true", help="defaults, too")
     given = _verb(verbs, "set", "set some, all of them or none", SET, set_some)
     given.add_argument("pair", nargs="+", metavar="KEY=VALUE")
@@ -174,8 +174,9 @@ def _owner(options: argparse.Namespace) -> Owner:
 def _kind_of_owner(verb: str) -> Callable[[str], str]:
     def kind(text: str) -> str:
         if text not in OWNERS:
-            raise argparse.ArgumentTypeError(
-                f"expected topic or broker, and then its name: is `klamm config {verb} topic {text}` meant?"
+            # Without an argument, whose name would come first and say nothing.
+            raise argparse.ArgumentError(
+                None, f"expected topic or broker, and then its name: is `klamm config {verb} topic {text}` meant?"
             )
         return text
 

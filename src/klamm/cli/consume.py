@@ -210,10 +210,11 @@ def _print_batches(
     has_to_tell = member is not None and options.begin is not None
 
     def maybe_tell() -> None:
-        """Whoever said --from wonders where it is."""
+        """Whoever said --from wonders where it is, also in a script."""
         nonlocal has_to_tell
         if has_to_tell and member is not None and member.goes_on:
             has_to_tell = False
+            progress.clear()
             say(f"group {options.group} goes on where it was: --from is for partitions in which it has never been")
 
     def so_far() -> str:
@@ -222,8 +223,7 @@ def _print_batches(
     for messages in reading.batches(options.count):
         if not messages and output.has_nobody_to_read_it():
             raise BrokenPipeError
-        if sys.stdout.isatty():
-            maybe_tell()
+        maybe_tell()
         if messages and member is None:
             output.write(shown(messages))
         elif messages and member is not None:

@@ -145,7 +145,7 @@ def wait_done(asked: Mapping[Any, Any]) -> Any:
         try:
             result = future.result()
         except KafkaException as problem:
-            name = what if isinstance(what, str) else what.name
+            name = (what if isinstance(what, str) else what.name) or "''"
             if problem.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise NotThere(name) from problem
             late = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)

@@ -85,6 +85,14 @@ def test_bash_offers_what_may_follow(home: Path, tmp_path: Path) -> None:
     assert offered(home, "consume", "--isolation", "") == ["read_committed", "read_uncommitted"]
     assert offered(home, "config", "show", "b") == ["broker"]
     assert offered(home, "topic", "create", "--partitions", "") == []
+    assert "retention.ms" in offered(home, "config", "set", "topic", "invoice", "ret")
+    assert offered(home, "config", "show", "broker", "0", "log.retention.h") == ["log.retention.hours"]
+    assert offered(home, "topic", "create", "x", "--config", "min.ins") == ["min.insync.replicas"]
+    for name in ("jobs.py", "notes.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "more").mkdir()
+    here = [f"{tmp_path}/{name}" for name in ("jobs.py", "more")]
+    assert offered(home, "pipeline", "run", f"{tmp_path}/") == here
     (tmp_path / "values.txt").touch()
     assert offered(home, "produce", "x", "--file", f"{tmp_path}/v") == [f"{tmp_path}/values.txt"]
     assert offered(home, "up", "--dir", f"{tmp_path.parent}/{tmp_path.name[:-1]}") != []

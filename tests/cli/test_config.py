@@ -83,7 +83,7 @@ def test_brokers_one_and_all(klamm_command: Klamm) -> None:
     wait_retention("0", ("77777777", "all brokers"))
     assert klamm_command("config", "unset", "broker", "all", "log.retention.ms")[0] == 0
     wait_retention("all", None)
-    assert settings(klamm_command, "broker", "0")["node.id"]["source"] == "server.properties"
+    assert settings(klamm_command, "broker", "0")["node.id"]["source"] == "start"
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,9 @@ def test_a_group_goes_on_where_it_was(klamm_command: Klamm, topic: str, tmp_path
     nothing = f"nothing new for group {topic}-group in {topic}; --follow waits\n"
     assert klamm_command(*words) == (0, b"", nothing)
     goes_on = f"group {topic}-group goes on where it was: --from is for partitions in which it has never been\n"
-    assert klamm_command(*words, "--from", "beginning") == (0, b"", nothing + goes_on)
+    assert klamm_command(*words, "--from", "beginning") == (0, b"", goes_on + nothing)
     produce(klamm_command, topic, tmp_path, b"6\n")
-    assert klamm_command(*words, "--from", "beginning") == (0, b"6\n", "")
+    assert klamm_command(*words, "--from", "beginning") == (0, b"6\n", goes_on), "also where nobody looks"
     described = json.loads(klamm_command("group", "describe", f"{topic}-group", "--json")[1])
     (group,) = described if isinstance(described, list) else [described]
     assert group["lag"] == 0

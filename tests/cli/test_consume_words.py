@@ -63,6 +63,12 @@ def shown(pattern: str, *messages: Message, null: bytes = b"", **others: Any) ->
     return format_of(pattern, "t", null, others.get("prefix", ()), others.get("separator", "\t"))(messages)
 
 
+def test_a_letter_that_means_nothing() -> None:
+    """It offered %s, which --help does not know."""
+    with pytest.raises(Misused, match="there is no %z; there are %t %p %o %T %d %k %v %K %S %h and %%"):
+        shown("%z")
+
+
 def test_patterns() -> None:
     assert shown("%t-%p@%o\n", Message(b"k", b"v"), Message(None, None)) == b"t-3@7\nt-3@7\n"
     assert shown("[%k|%v|%s|%K|%S]", Message(b"kk", None), null=b"~") == b"[kk|~|~|2|-1]"

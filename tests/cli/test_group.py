@@ -94,11 +94,17 @@ def test_a_group_without_members_shows_its_lag(group_command: Klamm, bootstrap: 
     assert (code, err) == (0, "")
     width = len(filled)
     assert out.splitlines() == [
-        f"group {group}: Empty, classic protocol, 0 members, coordinator broker 0 ({bootstrap}), total lag 6",
+        f"group {group}: Empty, classic protocol, 0 members, coordinator broker 0 ({bootstrap}), "
+        "total lag 6 (1 partition not counted, with 10 records)",
         f"{'topic':<{width}}  partition  committed  log end  lag  member  client  host",
         f"{filled}          0          4       10    6  -       -       -",
         f"{filled}          1         10       10    0  -       -       -",
+        f"{filled}          2          -       10    -  -       -       -",
     ]
+    document = described(group_command, group)
+    assert (document["lag"], document["not_counted"]) == (6, {"partitions": 1, "records": 10})
+    third = document["partitions"][2]
+    assert (third["partition"], third["committed"], third["log_end"], third["lag"]) == (2, None, 10, None)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -128,7 +134,7 @@ def test_members_and_what_they_own(
         (None, None),
     ]
     assert code == 0 and f"group {group}: Stable, {protocol} protocol, assignor " in out
-    assert "2 members" in out and "total lag 7 (2 partitions not counted)" in out
+    assert "2 members" in out and "total lag 7 (2 partitions not counted, with 20 records)" in out
     assert "desk-1" in out and f"{filled}: " in out.split("\n\n")[1]
 
 

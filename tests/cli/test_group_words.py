@@ -8,7 +8,7 @@ from klamm.cli import main
 from klamm.cli.group_asking import Coordinator
 from klamm.cli.group_changes import in_use
 from klamm.cli.group_seen import GroupSeen, MemberSeen
-from klamm.cli.group_views import Reading, described, owned, state_of
+from klamm.cli.group_views import Reading, described, headline, owned, state_of
 from klamm.cli.options import Misused
 from klamm.ids import TopicPartition
 from klamm.local.asking import Address
@@ -40,6 +40,15 @@ def test_a_group_while_partitions_move() -> None:
         "one-id  one     /one  consumer      3  t: 0 1   t: 0",
         "two-id  two     /two  consumer      3  nothing  t: 1",
     ]
+
+
+def test_what_the_total_leaves_out_is_said() -> None:
+    """It said "total lag 0" where nothing was read of two partitions of three."""
+    nothing_new, never, empty = Reading(T0, 1, 1, None), Reading(T1, None, 7, None, 2), Reading(T2, None, 0, None, 0)
+    assert headline(group_of(), [nothing_new, never]).endswith("total lag 0 (1 partition not counted, with 5 records)")
+    assert headline(group_of(), [empty]).endswith("total lag - (1 partition not counted, with 0 records)")
+    silent = Reading(T2, None, None, None)
+    assert headline(group_of(), [never, silent]).endswith("(2 partitions not counted, with 5 records or more)")
 
 
 def test_a_group_that_reads_nothing() -> None:

@@ -1,5 +1,6 @@
 """The command line teaches: help for everything, and a word for whoever mistypes."""
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -44,6 +45,22 @@ def test_no_command_hides() -> None:
     assert sorted(set(commands) - {"pipeline_generate"}) == sorted(COMMANDS)
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words", [("--help",), ("--version",), ("up", "--help"), ("completion", "bash"), ("lab",)], ids=" ".join
+)
+def test_a_full_disk_is_one_line(words: tuple[str, ...], unbuffered: str, tmp_path: Path) -> None:
+    """Each had a stack trace, and the help of a command nothing at all and exit code 0."""
+    command = [sys.executable, "-m", "klamm", *words]
+    with Path("/dev/full").open("wb") as full:
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        ended = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path, env=environment
+        )
+    name = "klamm" if words[0].startswith("-") else f"klamm {words[0]}"
+    assert (ended.returncode, ended.stderr) == (1, f"{name}: No space left on device\n")
+
+
 def test_a_word_that_is_nearly_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics"]) == 2
     assert "klamm topic" in capsys.readouterr().err
@@ -69,6 +86,12 @@ def test_a_command_without_its_verb_shows_the_verbs(command: str, capsys: pytest
         (("topic", "create", "x", "--partitons=3"), "there is no option --partitons. Did you mean --partitions?"),
         (("topic", "describe", "x", "--frobnicate"), "klamm topic describe: error: there is no option --frobnicate."),
         (("consume", "--topic", "x"), "there is no option --topic: here it is TOPIC, a word of its own"),
+        (("topic", "create", "--topic", "x"), "there is no option --topic: here it is NAME, a word of its own"),
+        (("bench", "--topic", "x"), "klamm bench: error: there is no option --topic."),
+        (("down", "--topic", "x"), "klamm down: error: there is no option --topic."),
+        (("group", "reset", "x"), "there is no reset. Did you mean reset-offsets?"),
+        (("config", "show", "orders"), "klamm config show: error: expected topic or broker, and then its name: is"),
+        (("config", "show", "topic"), "the following arguments are required: TOPIC|BROKER\n"),
         (("consume", "x", "--max-messages", "3"), "there is no option --max-messages: here it is --count"),
         (("consume", "x", "y"), "klamm consume: error: what is y for?"),
     ],

@@ -319,7 +319,11 @@ def test_a_topic_that_is_nearly_there(klamm_command: Klamm, counted: str) -> Non
         (("consume", "x", "--count", "9" * 30), "expected a number from 0 to"),
         (("bench", "--partitions", "99999999999"), "expected a number from 1 to 2147483647"),
         (("bench", "--size", "99999999999"), "expected a number from 0 to"),
-        (("topic", "create", "x", "--partitions", "99999999999"), "expected a number from 0 to 2147483647"),
+        (("topic", "create", "x", "--partitions", "99999999999"), "expected a number from 1 to 2147483647"),
+        (("topic", "create", "x", "--partitions", "0"), "0: expected a number from 1 to 2147483647"),
+        (("topic", "create", "x", "--partitions", "-1"), "-1: expected a number from 1 to 2147483647"),
+        (("topic", "create", "x", "--replication", "0"), "0: expected a number from 1 to 32767"),
+        (("topic", "alter", "x", "--partitions", "0"), "0: expected a number from 1 to 2147483647"),
     ],
 )
 def test_numbers_that_there_is_no_room_for(

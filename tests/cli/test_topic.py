@@ -132,7 +132,7 @@ def test_a_topic_that_is_nearly_there(topic_command: Klamm, topic: str) -> None:
     [
         (("create", "x", "--replication", "5"), 1, "x: "),
         (("create", "not/a/name"), 1, "not/a/name: "),
-        (("create", "x", "--partitions", "0"), 1, "partitions"),
+        (("create", ""), 1, "klamm topic create: '': "),
         (("create", "x", "--config", "no.such.setting=1"), 1, "no.such.setting"),
         (("create", "x", "--config", "retention.ms"), 2, "KEY=VALUE"),
         (("alter", "x"), 2, "nothing to alter"),

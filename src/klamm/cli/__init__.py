@@ -1,8 +1,10 @@
 """The command line. Each command is a file; it is imported when it is called, so that none pays for the others."""
 
+import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from klamm import __version__
@@ -29,6 +31,8 @@ COMMANDS = {
 
 INTERRUPTED, NOBODY_READS = 130, 141
 """Exit codes as shells know them: Ctrl-C; whoever read our output has gone."""
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What somebody's disk says who wants to keep our output: it is no mistake of ours."""
 
 HELP = """\
 Klamm: Kafka in Python. Every Kafka client and tool can use it.
@@ -55,6 +59,18 @@ first steps:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
+    name = "klamm" if not words or words[0].startswith("-") else f"klamm {words[0]}"
+    try:
+        return _written(name, lambda: _run(words))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # `| head` has read what it wanted.
+        _drop_output()
+        return NOBODY_READS
+
+
+def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0
@@ -64,28 +80,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         print(unknown(words[0]), file=sys.stderr)
         return 2
-    try:
-        run = import_module(f"klamm.cli.{words[0]}").run
-        return _written(words[0], int(run(words[1:])))
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        # `| head` has read what it wanted.
-        _drop_output()
-        return NOBODY_READS
+    return int(import_module(f"klamm.cli.{words[0]}").run(words[1:]))
 
 
-def _written(command: str, code: int) -> int:
+def _written(name: str, action: Callable[[], int]) -> int:
     """The exit code, when all that was printed is where it belongs: a disk may be full."""
+    code, ended = 0, None
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
+        try:
+            code = action()
+        except SystemExit as ending:
+            # argparse has printed a help, or what is wrong.
+            ended = ending
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except OSError as problem:
+        if problem.errno not in FULL:
+            raise
         _drop_output()
         if not code:
-            print(f"klamm {command}: cannot write the result: {problem.strerror}", file=sys.stderr)
+            with suppress(OSError):
+                where = "" if problem.filename is None else f"{problem.filename}: "
+                print(f"{name}: {where}{problem.strerror}", file=sys.stderr)
         return code or 1
+    if ended is not None:
+        raise ended
     return code
 
 
@@ -96,7 +115,14 @@ def _drop_output() -> None:
 
 def help_text() -> str:
     width = max(map(len, COMMANDS))
-    return HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
+    text = HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
+    if sys.stdout is None or not sys.stdout.isatty():
+        return text
+    from shutil import get_terminal_size
+
+    from klamm.cli.wrapping import wrapped
+
+    return wrapped(text, get_terminal_size().columns)
 
 
 def unknown(word: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from klamm.cli.options import Misused, bootstrap_of
-from klamm.cli.saying import MISUSED, failed
+from klamm.cli.saying import FAILED, MISUSED, failed, say
 from klamm.local.asking import NoAnswer, NobodyHere
 from klamm.local.problems import LocalError
 
@@ -20,7 +20,10 @@ def carried_out(
     """The exit code. `options` say which cluster; `problems` are the command's own, each a sentence."""
     known: tuple[type[Exception], ...] = (LocalError, *problems)
     try:
-        return action()
+        code = action()
+        if code == FAILED:
+            _maybe_say_undecided(command, options, "")
+        return code
     except Misused as problem:
         return failed(command, problem, MISUSED)
     except UnicodeEncodeError as problem:
@@ -29,9 +32,13 @@ def carried_out(
     except NobodyHere as problem:
         return failed(command, f"no broker answers: {_way_back(options) or f'{problem}. {IS_ONE_RUNNING}'}")
     except NoAnswer as problem:
-        return failed(command, f"no broker answers: {problem}")
+        code = failed(command, f"no broker answers: {problem}")
+        _maybe_say_undecided(command, options, "")
+        return code
     except known as problem:
-        return failed(command, problem)
+        code = failed(command, problem)
+        _maybe_say_undecided(command, options, str(problem))
+        return code
     except BrokenPipeError:
         raise
     except OSError as problem:
@@ -49,6 +56,16 @@ def _way_back(options: argparse.Namespace) -> str | None:
     with suppress(LocalError):
         return way_back(options.dir, bootstrap_of(options))
     return None
+
+
+def _maybe_say_undecided(command: str, options: argparse.Namespace, said: str) -> None:
+    """Of a cluster on this machine that has no majority, unless just that was said: it may be why."""
+    from klamm.cli.no_majority import undecided
+
+    with suppress(LocalError, Misused):
+        words = undecided(options.dir, bootstrap_of(options))
+        if words is not None and words not in said:
+            say(f"klamm {command}: {words}")
 
 
 def _is_of_the_client(problem: Exception) -> bool:

@@ -24,8 +24,11 @@ examples:
   source <(klamm completion bash)                   for this shell only
 """
 
+NODES, TOPIC_SETTINGS, BROKER_SETTINGS = "nodes", "topic-settings", "broker-settings"
 SHELLS = ("bash", "zsh", "fish")
 NAMES, LINE = "--names", "--line"
+OWNER_AT = 4
+"""Where the name stands in `klamm config set topic invoice`."""
 ANSWER_SECONDS = 1.0
 LIST_GROUPS = 16
 
@@ -48,23 +51,38 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _print_names(words: Sequence[str]) -> int:
-    """`topics`, `groups` or `nodes`, and the words typed so far, which may say which cluster; or --line and the line,
-    because bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers, no names."""
-    typed = words[2].split() if words[1:2] == [LINE] and len(words) > 2 else list(words[1:])
+    """`topics`, `groups`, `nodes` or settings, and the words typed so far, which may say which cluster; or --line and
+    the line, because bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers, no
+    names."""
+    line = words[2] if words[1:2] == [LINE] and len(words) > 2 else None
+    typed = list(words[1:]) if line is None else line.split()
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
     add_where(parser)
     try:
-        options, _ = parser.parse_known_args(typed)
-        names = _names(words[0] if words else "topics", options)
+        options, others = parser.parse_known_args(typed)
+        kind = words[0] if words else "topics"
+        names = [] if line is not None and _names_its_owner(kind, line, others) else _names(kind, options)
     except (argparse.ArgumentError, Misused, LocalError, NoAnswer, OSError):
         return 0
     print("\n".join(sorted(names)))
     return 0
 
 
+def _names_its_owner(kind: str, line: str, words: Sequence[str]) -> bool:
+    """`klamm config set topic` is yet to say which one: its settings come after that."""
+    if kind not in (TOPIC_SETTINGS, BROKER_SETTINGS) or words[1:2] != ["config"]:
+        return False
+    finished = [each for each in (words if line[-1:].isspace() else words[:-1]) if not each.startswith("-")]
+    return len(finished) <= OWNER_AT
+
+
 def _names(kind: str, options: argparse.Namespace) -> list[str]:
-    if kind == "nodes":
+    if kind == NODES:
         return _nodes(options)
+    if kind in (TOPIC_SETTINGS, BROKER_SETTINGS):
+        from klamm.config import broker_settings, topic_settings
+
+        return list(topic_settings() if kind == TOPIC_SETTINGS else broker_settings())
     addresses = addresses_of(bootstrap_of(options))
     return _groups(addresses) if kind == "groups" else _topics(addresses)
 

@@ -7,7 +7,7 @@ Names of topics and groups are asked for when they are wanted: `klamm completion
 import shlex
 from collections.abc import Iterable, Sequence
 
-from klamm.cli.completion_tree import ANYTHING, DIRECTORIES, FILES, LIVE, Command, Option, Taken
+from klamm.cli.completion_tree import ANYTHING, DIRECTORIES, FILES, LIVE, PYTHON, Command, Option, Taken
 
 BASH = """\
 # Completion of klamm for bash, made by `klamm completion bash`.
@@ -37,6 +37,8 @@ _klamm() {{
     case " $kinds " in
         *" files "*) compopt -o filenames; COMPREPLY+=($(compgen -f -- "$current")) ;;
         *" directories "*) compopt -o filenames; COMPREPLY+=($(compgen -d -- "$current")) ;;
+        *" python "*) compopt -o filenames
+            COMPREPLY+=($(compgen -f -X '!*.py' -- "$current"; compgen -d -- "$current")) ;;
     esac
 }}
 complete -F _klamm klamm
@@ -69,6 +71,7 @@ _klamm() {{
     case " $kinds " in
         (*" files "*) _files ;;
         (*" directories "*) _files -/ ;;
+        (*" python "*) _files -g '*.py' ;;
     esac
     (( $#offered )) && _describe klamm offered
 }}
@@ -175,6 +178,8 @@ def _fish_taken(takes: Taken) -> str:
         return f"-a {_fish_quoted(f'(__klamm_names {takes.kind})')}"
     if takes.kind == DIRECTORIES:
         return "-a '(__fish_complete_directories)'"
+    if takes.kind == PYTHON:
+        return "-a '(__fish_complete_suffix .py)'"
     return "-F" if takes.kind == FILES else ""
 
 

@@ -6,19 +6,26 @@ branch for each of them, so that none is offered again behind it.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 
 from klamm.cli import COMMANDS
 
 TOPICS, GROUPS, NODES, FILES, DIRECTORIES, ANYTHING = "topics", "groups", "nodes", "files", "directories", "anything"
-LIVE = (TOPICS, GROUPS, NODES)
+PYTHON = "python"
+"""Files of Python, and directories on the way to one."""
+TOPIC_SETTINGS, BROKER_SETTINGS = "topic-settings", "broker-settings"
+LIVE = (TOPICS, GROUPS, NODES, TOPIC_SETTINGS, BROKER_SETTINGS)
 """Names that are asked for when the key is pressed."""
+SETTINGS_OF = {"--config": TOPIC_SETTINGS, "--unset": TOPIC_SETTINGS, "--set": BROKER_SETTINGS}
+"""Options that take a KEY, or KEY=VALUE, of one of these kinds."""
+OF_BROKERS = {TOPICS: NODES, TOPIC_SETTINGS: BROKER_SETTINGS}
+"""What follows `topic` in `klamm config`, and what follows `broker`."""
 WORDS = "words"
 PLACES = ("beginning", "end")
 """What --from takes, besides offsets and times."""
-KINDS = {"TOPIC": TOPICS, "GROUP": GROUPS, "FILE": FILES, "CSV": FILES, "DIR": DIRECTORIES}
+KINDS = {"TOPIC": TOPICS, "GROUP": GROUPS, "FILE.py": PYTHON, "FILE": FILES, "CSV": FILES, "DIR": DIRECTORIES}
 APART: dict[tuple[str, ...], str] = {("pipeline", "generate"): "klamm.cli.pipeline_generate"}
 """Verbs that are files of their own."""
 
@@ -82,8 +89,17 @@ def command_of(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str
     command = Command(path, what, tuple(options), tuple(arguments), tuple(verbs))
     if choices is None:
         return command
-    branches = [replace(command, path=(*path, word), what="", is_choice=True) for word in choices.words]
+    branches = [
+        replace(command, path=(*path, word), what="", is_choice=True, arguments=_arguments_after(word, arguments))
+        for word in choices.words
+    ]
     return replace(command, arguments=(), verbs=tuple(branches))
+
+
+def _arguments_after(word: str, arguments: Sequence[Taken]) -> tuple[Taken, ...]:
+    if word != "broker":
+        return tuple(arguments)
+    return tuple(Taken(OF_BROKERS.get(each.kind, each.kind), each.words) for each in arguments)
 
 
 def _verb(parser: argparse.ArgumentParser, path: tuple[str, ...], what: str) -> Command:
@@ -97,6 +113,9 @@ def _taken(action: argparse.Action) -> Taken:
     word = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
     if word == "WHERE":
         return Taken(WORDS, PLACES)
+    if word.partition("=")[0] == "KEY":
+        flags = action.option_strings
+        return Taken(next((SETTINGS_OF.get(flag, ANYTHING) for flag in flags), TOPIC_SETTINGS))
     if word == "ID" and not action.option_strings:
         return Taken(NODES)
     return Taken(next((kind for start, kind in KINDS.items() if word.startswith(start)), ANYTHING))

@@ -8,6 +8,7 @@ from klamm.cli.carried_out import carried_out
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.effects import say_without_effect_on
 from klamm.cli.group_asking import Refused, cluster_of
+from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table
@@ -30,8 +31,8 @@ exit code 0: done; 1: the cluster refused it or did not answer; 2: asked for in 
 """
 
 SHOW = """\
-Where a value comes from: topic (set for it), broker or all brokers (set while they run), server.properties (that
-broker's file, or its command line), default.
+Where a value comes from: topic (set for it), broker or all brokers (set while they run), start (that
+broker's command line or its file: --set, server.properties), default.
 
 examples:
   klamm config show topic invoice
@@ -63,7 +64,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("config", DESCRIPTION, EXAMPLES)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     shown = _verb(verbs, "show", "values, where they come from, and the defaults", SHOW, show)
-    shown.add_argument("key", nargs="*", metavar="KEY", help="only these, with what they mean")
+    shown.add_argument("key", nargs="*", default=[], metavar="KEY", help="only these, with what they mean")
     shown.add_argument("--all", action="store_true", help="defaults, too")
     given = _verb(verbs, "set", "set some, all of them or none", SET, set_some)
     given.add_argument("pair", nargs="+", metavar="KEY=VALUE")
@@ -101,7 +102,7 @@ def show(options: argparse.Namespace) -> int:
 
 def set_some(options: argparse.Namespace) -> int:
     owner, values = _owner(options), pairs_of("", options.pair)
-    cluster = cluster_of(options)
+    cluster = changing(options)
     change(cluster, owner, values)
     if options.json:
         print_json({**_owner_document(owner), "set": values})
@@ -112,7 +113,7 @@ def set_some(options: argparse.Namespace) -> int:
 
 
 def unset_some(options: argparse.Namespace) -> int:
-    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), cluster_of(options)
+    owner, keys, cluster = _owner(options), list(dict.fromkeys(options.key)), changing(options)
     # The cluster would take any name; whoever mistypes one should hear of it.
     _known(owner, settings_of(cluster, owner), keys)
     change(cluster, owner, {}, keys)
@@ -173,8 +174,9 @@ def _owner(options: argparse.Namespace) -> Owner:
 def _kind_of_owner(verb: str) -> Callable[[str], str]:
     def kind(text: str) -> str:
         if text not in OWNERS:
-            raise argparse.ArgumentTypeError(
-                f"expected topic or broker, and then its name: is `klamm config {verb} topic {text}` meant?"
+            # Without an argument, whose name would come first and say nothing.
+            raise argparse.ArgumentError(
+                None, f"expected topic or broker, and then its name: is `klamm config {verb} topic {text}` meant?"
             )
         return text
 

@@ -34,7 +34,7 @@ SOURCES = {
     OF_THE_TOPIC: "topic",
     2: "broker",
     3: "all brokers",
-    4: "server.properties",
+    4: "start",
     DEFAULT: "default",
     6: "logger",
 }

@@ -13,13 +13,14 @@ from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_output import Output
 from klamm.cli.consume_reading import Reading
+from klamm.cli.consume_waiting import Waiting
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
+from klamm.cli.no_majority import undecided
 from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, say
 from klamm.cli.topic_asking import chosen, partitions_of
-from klamm.local.asking import NoAnswer
 
 DESCRIPTION = """\
 Print the records of a topic, one a line. It ends at the end that was there when it began; with --follow it waits for
@@ -50,7 +51,6 @@ has gone
 """
 
 ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
-PATIENCE_SECONDS = 30.0
 NOBODY = "klamm-consume"
 """librdkafka wants the name of a group from whoever reads; without --group nothing is joined or committed."""
 
@@ -157,19 +157,20 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
+    progress = Progress(wanted=not sys.stdout.isatty())
+
+    def tell(text: str) -> None:
+        progress.clear()
+        say(f"klamm consume: {text}")
+
+    waiting = Waiting(consumption.stops_now, tell, follows=options.follow)
+
     def look_again(quiet_seconds: float) -> None:
-        """Brokers that are gone may come back; whoever follows has time."""
-        try:
-            stops = consumption.stops_now()
-        except Refused:
-            if quiet_seconds > PATIENCE_SECONDS:
-                raise
-        except NoAnswer:
-            if quiet_seconds > PATIENCE_SECONDS and not options.follow:
-                raise
-        else:
-            if not options.follow:
-                reading.stop_at(stops)
+        stops = waiting.look(quiet_seconds)
+        if options.group and not reading.has_begun:
+            waiting.tell_of_group(options.group, undecided(options.dir, bootstrap))
+        if stops is not None and not options.follow:
+            reading.stop_at(stops)
 
     reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=options.follow)
     # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.
@@ -182,8 +183,9 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
                 member.join(options.topic)
             else:
                 reading.begin(consumption.starts)
-            _print_batches(reading, consumption, shown, member)
+            _print_batches(reading, consumption, shown, member, waiting, progress)
         finally:
+            progress.clear()
             gc.enable()
             is_committed = member is None or member.leave()
             consumer.close()
@@ -194,18 +196,25 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     return 0 if is_committed else FAILED
 
 
-def _print_batches(reading: Reading, consumption: Consumption, shown: Format, member: Membership | None) -> None:
+def _print_batches(
+    reading: Reading,
+    consumption: Consumption,
+    shown: Format,
+    member: Membership | None,
+    waiting: Waiting,
+    progress: Progress,
+) -> None:
     options, output = consumption.options, Output(sys.stdout.fileno())
-    progress = Progress(wanted=not sys.stdout.isatty())
     printed, ends_at_ms = 0, consumption.ends_at_ms
 
     has_to_tell = member is not None and options.begin is not None
 
     def maybe_tell() -> None:
-        """Whoever said --from wonders where it is."""
+        """Whoever said --from wonders where it is, also in a script."""
         nonlocal has_to_tell
         if has_to_tell and member is not None and member.goes_on:
             has_to_tell = False
+            progress.clear()
             say(f"group {options.group} goes on where it was: --from is for partitions in which it has never been")
 
     def so_far() -> str:
@@ -214,14 +223,14 @@ def _print_batches(reading: Reading, consumption: Consumption, shown: Format, me
     for messages in reading.batches(options.count):
         if not messages and output.has_nobody_to_read_it():
             raise BrokenPipeError
-        if sys.stdout.isatty():
-            maybe_tell()
+        maybe_tell()
         if messages and member is None:
             output.write(shown(messages))
         elif messages and member is not None:
             output.write_and_note(shown(messages), member.noting())
             member.maybe_commit()
         printed += len(messages)
+        waiting.heard(messages)
         if ends_at_ms and time.time() * 1_000 >= ends_at_ms:
             ends_at_ms = None
             reading.stop_at(consumption.stops_now())

@@ -29,6 +29,15 @@ class Bound:
     time_ms: int | None = None
 
 
+class NoLeader(Refused):
+    def __init__(self, topic: str, partition: int) -> None:
+        super().__init__(
+            f"partition {partition} of {topic} has no leader that answers; `klamm topic describe {topic}` shows why, "
+            "--partition reads others"
+        )
+        self.partition = partition
+
+
 BEGINNING, END = Bound(time_ms=EARLIEST), Bound(time_ms=LATEST)
 
 
@@ -74,10 +83,7 @@ def extent_of(cluster: Cluster, topic: str, partitions: Collection[int], isolati
     starts, ends = (cluster.offsets_at(wanted, time_ms, isolation) for time_ms in (EARLIEST, LATEST))
     silent = sorted(each.partition for each in wanted if each not in starts or each not in ends)
     if silent:
-        raise Refused(
-            f"partition {silent[0]} of {topic} has no leader that answers; `klamm topic describe {topic}` shows why, "
-            "--partition reads others"
-        )
+        raise NoLeader(topic, silent[0])
     return Extent(
         {each.partition: offset for each, offset in starts.items()},
         {each.partition: offset for each, offset in ends.items()},

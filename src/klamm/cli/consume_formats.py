@@ -22,6 +22,8 @@ Format = Callable[[Sequence[Any]], bytes]
 ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 TOKEN = re.compile(r"%(.?)", re.DOTALL)
+OF_KCAT = "s"
+"""Taken for %v, as kcat's users type it, and not advertised."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -68,7 +70,8 @@ def pattern_format(pattern: str, topic: str, null: bytes) -> Format:
         if letter == "%":
             return "%%"
         if letter not in parts:
-            raise Misused(f"--format: there is no %{letter}; there are {' '.join(f'%{each}' for each in parts)} and %%")
+            known = " ".join(f"%{each}" for each in parts if each not in OF_KCAT)
+            raise Misused(f"--format: there is no %{letter}; there are {known} and %%")
         kind, part = parts[letter]
         used.append(part)
         return kind

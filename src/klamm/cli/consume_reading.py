@@ -48,6 +48,11 @@ class Reading:
         self._begun: dict[int, int] = {}
         self._has_begun = False
 
+    @property
+    def has_begun(self) -> bool:
+        """Not before a group has let us in, and not while it shares out its partitions."""
+        return self._has_begun
+
     def begin(self, offsets: Mapping[int, int]) -> None:
         """These partitions, from now on; those that are at their stop already are not read."""
         self._has_begun = True

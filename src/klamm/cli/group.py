@@ -64,7 +64,8 @@ examples:
 
 DESCRIBE_EXAMPLES = """\
 Lag is the end of the log less the committed offset: what is written and not read yet, as far as was committed.
-A `-` is what nobody knows: nothing committed, no leader, no member that owns it.
+A `-` is what nobody knows: nothing committed, no leader, no member that owns it. The total leaves such partitions out,
+and says how many they are and how many records they hold.
 
 examples:
   klamm group describe billing

@@ -50,6 +50,8 @@ LEADER_MOVING = {
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
 
+NOT_DECIDED = "brokers answer, but none says that it is decided: is there a controller? `klamm status` shows who runs"
+
 T = TypeVar("T")
 
 
@@ -89,9 +91,16 @@ AskOfGroups = Callable[[Conversation, Sequence[str]], Mapping[str, tuple[int, T]
 class Cluster:
     """Some brokers to begin with, and all those they tell of."""
 
-    def __init__(self, bootstrap: Sequence[Address], patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        patience_seconds: float = PATIENCE_SECONDS,
+        is_undecided: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._known = list(dict.fromkeys(bootstrap))
         self._patience_seconds = patience_seconds
+        self._is_undecided = is_undecided
+        """Whether too few run to choose another coordinator: there is little to wait for then."""
         self._silent: set[Address] = set()
         """Who did not answer a moment ago: it has been waited for."""
 
@@ -99,7 +108,7 @@ class Cluster:
         """What the coordinator of each of these groups says. Refused if one has none for too long."""
         if groups:
             self.brokers()
-        deadline = time.monotonic() + self._patience_seconds
+        began = time.monotonic()
         answers: dict[str, Answered[T]] = {}
         waiting = list(dict.fromkeys(groups))
         while waiting:
@@ -108,10 +117,15 @@ class Cluster:
                 self._ask_coordinator(coordinator, its_groups, ask, answers, problems)
             waiting = [group for group in waiting if group in problems]
             if waiting:
-                if time.monotonic() > deadline:
-                    raise Refused(_no_coordinator(waiting[0], problems[waiting[0]], self._patience_seconds))
+                patience_seconds = self.patience_seconds()
+                if time.monotonic() > began + patience_seconds:
+                    raise Refused(_no_coordinator(waiting[0], problems[waiting[0]], patience_seconds))
                 time.sleep(PAUSE_SECONDS)
         return {group: answers[group] for group in groups}
+
+    def patience_seconds(self) -> float:
+        """For a coordinator, as things are now."""
+        return min(LEADER_SECONDS, self._patience_seconds) if self._is_undecided() else self._patience_seconds
 
     def of_group(self, group: str, ask: "AskOfGroups[T]") -> Answered[T]:
         return self.of_groups([group], ask)[group]
@@ -228,8 +242,11 @@ class Cluster:
     def ask_once(self, api_key: int, version: int, request: object, timeout_seconds: float) -> Any:
         """What changes something, of one that has just answered: not of others as well because it takes its time."""
         self.brokers()
-        with Conversation(self._known[0], timeout_seconds) as broker:
-            return broker.ask(api_key, version, request)
+        try:
+            with Conversation(self._known[0], timeout_seconds) as broker:
+                return broker.ask(api_key, version, request)
+        except NoAnswer as problem:
+            raise Refused(f"{problem}; {NOT_DECIDED}") from problem
 
     def _first(self, question: Callable[[Conversation], T]) -> T:
         """The first that answers is asked first the next time."""
@@ -245,7 +262,14 @@ class Cluster:
 
 
 def cluster_of(options: argparse.Namespace) -> Cluster:
-    return Cluster(addresses_of(bootstrap_of(options)))
+    bootstrap = bootstrap_of(options)
+
+    def is_undecided() -> bool:
+        from klamm.cli.no_majority import undecided
+
+        return undecided(options.dir, bootstrap) is not None
+
+    return Cluster(addresses_of(bootstrap), is_undecided=is_undecided)
 
 
 def name_of(code: int) -> str:

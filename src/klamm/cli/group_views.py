@@ -2,15 +2,15 @@
 
 import argparse
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from klamm.cli.group_asking import (
     COORDINATOR_MOVING,
+    EARLIEST,
     LATEST,
-    PATIENCE_SECONDS,
     PAUSE_SECONDS,
     Cluster,
     by_topic,
@@ -84,7 +84,7 @@ def _listed(
 
 def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, list[dict[str, object]] | str]:
     """The groups of every broker, or why it does not tell. One that is still reading them is asked again."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    began = time.monotonic()
     told: dict[int, list[dict[str, object]] | str] = {}
     waiting = cluster.brokers()
     while waiting:
@@ -96,7 +96,7 @@ def _told_by_each(cluster: Cluster, request: ListGroupsRequest) -> dict[int, lis
                 told[broker_id] = str(answer)
             elif not answer.code:
                 told[broker_id] = answer.groups
-            elif answer.code not in COORDINATOR_MOVING or time.monotonic() > deadline:
+            elif answer.code not in COORDINATOR_MOVING or time.monotonic() > began + cluster.patience_seconds():
                 told[broker_id] = f"{waiting[broker_id]}: {name_of(answer.code)}"
         waiting = {broker_id: address for broker_id, address in waiting.items() if broker_id not in told}
         if waiting:
@@ -151,6 +151,14 @@ class Reading:
     committed: int | None
     log_end: int | None
     owner: MemberSeen | None
+    log_start: int | None = None
+
+    @property
+    def unread(self) -> int | None:
+        """Records of a partition in which the group has committed nothing."""
+        if self.committed is not None or self.log_end is None or self.log_start is None:
+            return None
+        return self.log_end - self.log_start
 
     @property
     def lag(self) -> int | None:
@@ -185,21 +193,29 @@ def unknown(group: str) -> str:
 
 
 def _readings(cluster: Cluster, groups: Sequence[GroupSeen]) -> dict[str, list[Reading]]:
-    """Committed offsets first and ends after them, so that no group seems to be ahead of its topic."""
+    """Of every topic that a group reads all partitions, committed or not. Committed offsets first and ends after them,
+    so that no group seems to be ahead of its topic."""
     committed = committed_offsets(cluster, [each.group for each in groups])
-    read = {each.group: sorted({*committed[each.group], *each.owners}) for each in groups}
-    ends = cluster.offsets_at({partition for partitions in read.values() for partition in partitions}, LATEST)
-    return {each.group: _read_by(each, read[each.group], committed[each.group], ends) for each in groups}
+    known = {each.group: {*committed[each.group], *each.owners} for each in groups}
+    there = cluster.leaders({each.topic for partitions in known.values() for each in partitions})
+    read = {group: partitions | _of_the_same_topics(partitions, there) for group, partitions in known.items()}
+    ends = cluster.offsets_at({each for partitions in read.values() for each in partitions}, LATEST)
+    never = {each for group, partitions in read.items() for each in partitions - committed[group].keys()}
+    starts = cluster.offsets_at(never & ends.keys(), EARLIEST)
+    return {
+        each.group: [
+            Reading(place, committed[each.group].get(place), ends.get(place), each.owners.get(place), starts.get(place))
+            for place in sorted(read[each.group])
+        ]
+        for each in groups
+    }
 
 
-def _read_by(
-    group: GroupSeen,
-    partitions: Collection[TopicPartition],
-    committed: Mapping[TopicPartition, int],
-    ends: Mapping[TopicPartition, int],
-) -> list[Reading]:
-    owners = group.owners
-    return [Reading(each, committed.get(each), ends.get(each), owners.get(each)) for each in partitions]
+def _of_the_same_topics(
+    partitions: Collection[TopicPartition], there: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    topics = {each.topic for each in partitions}
+    return {each for each in there if each.topic in topics}
 
 
 def described(group: GroupSeen, readings: Sequence[Reading], with_members: bool) -> str:
@@ -220,11 +236,26 @@ def headline(group: GroupSeen, readings: Sequence[Reading]) -> str:
     if group.assignor:
         facts.append(f"assignor {group.assignor}")
     facts += [counted(len(group.members), "member"), f"coordinator {group.coordinator}"]
-    lags = [each.lag for each in readings if each.lag is not None]
-    if lags:
-        without = len(readings) - len(lags)
-        facts.append(f"total lag {sum(lags)}" + (f" ({counted(without, 'partition')} not counted)" if without else ""))
+    if readings:
+        facts.append(_total_lag(readings))
     return f"group {group.group}: {', '.join(facts)}"
+
+
+def _total_lag(readings: Sequence[Reading]) -> str:
+    """And what it leaves out: where the group begins in a partition in which it committed nothing, only its members
+    know."""
+    lag = _sum(each.lag for each in readings)
+    left_out = [each.unread for each in readings if each.lag is None]
+    if not left_out:
+        return f"total lag {lag}"
+    unread = _sum(left_out)
+    records = "" if unread is None else f", with {counted(unread, 'record')}{' or more' if None in left_out else ''}"
+    return f"total lag {'-' if lag is None else lag} ({counted(len(left_out), 'partition')} not counted{records})"
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    known = [each for each in numbers if each is not None]
+    return sum(known) if known else None
 
 
 def _who(owner: MemberSeen | None) -> tuple[str | None, str | None, str | None]:
@@ -255,7 +286,7 @@ def owned(partitions: Iterable[TopicPartition]) -> str:
 
 
 def _document(group: GroupSeen, readings: Sequence[Reading]) -> dict[str, object]:
-    lags = [each.lag for each in readings if each.lag is not None]
+    left_out = [each for each in readings if each.lag is None]
     return {
         "group": group.group,
         "type": group.kind,
@@ -264,7 +295,8 @@ def _document(group: GroupSeen, readings: Sequence[Reading]) -> dict[str, object
         "assignor": group.assignor or None,
         "epoch": group.epoch,
         "coordinator": {"id": group.coordinator.broker_id, **group.coordinator.address._asdict()},
-        "lag": sum(lags) if lags else None,
+        "lag": _sum(each.lag for each in readings),
+        "not_counted": {"partitions": len(left_out), "records": _sum(each.unread for each in left_out)},
         "partitions": [_reading_document(each) for each in readings],
         "members": [_member_document(each) for each in group.members],
     }

@@ -7,17 +7,21 @@ says itself what it does not know.
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from klamm.cli.saying import MISUSED
 
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
+
 OF_KAFKA = {
-    "--broker-list": "--bootstrap",
-    "--max-messages": "--count",
-    "--offset": "--from",
-    "--topic": "TOPIC, a word of its own",
+    "--broker-list": ("--bootstrap",),
+    "--max-messages": ("--count",),
+    "--offset": ("--from",),
+    "--topic": ("TOPIC", "NAME"),
 }
-"""How Kafka's tools call it, and how we do."""
+"""How Kafka's tools call it, and how those of our commands do that have it."""
+A_WORD = ", a word of its own"
 
 
 class Parser(argparse.ArgumentParser):
@@ -33,6 +37,11 @@ class Parser(argparse.ArgumentParser):
             self.error(self._not_known(unknown))
         return options, unknown
 
+    def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
+        """argparse would keep to itself that a disk is full."""
+        if message:
+            (file or sys.stderr).write(message)
+
     def _has_verbs(self) -> bool:
         return any(action.dest == "verb" for action in self._actions)
 
@@ -40,9 +49,15 @@ class Parser(argparse.ArgumentParser):
         flag = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
         if flag is None:
             return f"what is {' '.join(words)} for? There was enough before it"
-        if flag in OF_KAFKA:
-            return f"there is no option {flag}: here it is {OF_KAFKA[flag]}"
+        ours = next((name for name in OF_KAFKA.get(flag, ()) if self._takes(name)), None)
+        if ours is not None:
+            return f"there is no option {flag}: here it is {ours}{'' if ours.startswith('-') else A_WORD}"
         return f"there is no option {flag}.{did_you_mean(flag, self._option_string_actions)}"
+
+    def _takes(self, name: str) -> bool:
+        return name in self._option_string_actions or any(
+            name == action.metavar for action in self._get_positional_actions()
+        )
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -55,5 +70,6 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     """A sentence to put behind another, with a space before it; empty where nothing is near."""
     from difflib import get_close_matches
 
-    near = get_close_matches(word, list(names), n=1)
+    known = list(names)
+    near = get_close_matches(word, known, n=1) or [each for each in known if word and each.startswith(word)][:1]
     return f" Did you mean {near[0]}?" if near else ""

@@ -45,7 +45,7 @@ DESCRIPTION = """\
 Send records to a topic: each line of standard input is the value of one. A topic that is not there is made by the
 cluster, if that is how it is set up (auto.create.topics.enable).
 
-What became of them is said at the end: so many sent, acknowledged, failed.
+What became of them is said at the end: so many sent, acknowledged, failed, and of how many nobody knows.
 """
 
 EXAMPLES = """\
@@ -64,6 +64,7 @@ lines of JSON (--format json), as `klamm consume --format json` prints them; eve
 
 With --acks all nothing is doubled or out of order if a connection is lost (the producer is idempotent), except for one
 small input: a single --value, or one file or pipe that has ended below 64 KiB. Those go half a second sooner without.
+So that this stays true it ends when a partition has acknowledged nothing for --timeout, and sends nothing after that.
 
 exit code 0: everything was acknowledged; 1: something was not, or nobody answers; 2: asked for in a way that makes no
 sense; 130: Ctrl-C, after what was sent until then
@@ -93,7 +94,13 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--acks", choices=tuple(ACKS), default="all", help="who has to have it: nobody, leader, all (all)")
     how.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of the batches (none)")
     how.add_argument("--rate", type=rate_of, metavar="N", help="so many a second; else as quickly as it goes")
-    how.add_argument("--timeout", type=seconds_of, default=30.0, metavar="SECONDS", help="try for so long (30)")
+    how.add_argument(
+        "--timeout",
+        type=seconds_of,
+        default=30.0,
+        metavar="SECONDS",
+        help="try for so long without an acknowledgement (30)",
+    )
     add_where(parser)
     add_json(parser)
     return parser
@@ -119,7 +126,9 @@ def _run(options: argparse.Namespace) -> int:
         wanted = None if shape.partition in (None, ANY_PARTITION) else [shape.partition]
         if wanted is not None:
             chosen(options.topic, there, wanted)
-        sender = Sender(bootstrap, options.topic, _settings(options, are_few))
+        settings = _settings(options, are_few)
+        patience_seconds = options.timeout if settings["enable.idempotence"] else None
+        sender = Sender(bootstrap, options.topic, settings, patience_seconds)
         if _reads_a_terminal(options):
             say("all of it is one record; Ctrl-D ends" if options.whole else "one record a line; Ctrl-D ends")
         code = _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
@@ -188,13 +197,18 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
 def _say_outcome(sender: Sender, silence: Silence, seconds: float, options: argparse.Namespace) -> None:
     for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
         obstacle = silence.cause() if problem == sender.timed_out else None
-        say(f"klamm produce: {counted(count, 'record')} failed: {problem}{f' ({obstacle})' if obstacle else ''}")
+        how = "given up" if problem == sender.timed_out else "failed"
+        say(f"klamm produce: {counted(count, 'record')} {how}: {problem}{f' ({obstacle})' if obstacle else ''}")
+    if sender.gave_up:
+        say("klamm produce: nothing was sent after that")
+    failed_for_sure = sender.failed - sender.open
     if options.json:
         document = {
             "topic": options.topic,
             "sent": sender.sent,
             "acknowledged": sender.acknowledged,
-            "failed": sender.failed,
+            "failed": failed_for_sure,
+            "not_acknowledged": sender.open,
             "problems": dict(sender.problems),
             "seconds": round(seconds, 3),
         }
@@ -202,8 +216,10 @@ def _say_outcome(sender: Sender, silence: Silence, seconds: float, options: argp
         return
     # Nobody acknowledges with acks=0: it has left this machine, that is all.
     how = "handed to the network" if ACKS[options.acks] == 0 else "acknowledged"
+    may_be = "may be there" if sender.open == 1 else "some may be there"
+    more = f", {sender.open:,} not acknowledged ({may_be})" if sender.open else ""
     say(
-        f"{sender.sent:,} sent to {options.topic}, {sender.acknowledged:,} {how}, {sender.failed:,} failed "
+        f"{sender.sent:,} sent to {options.topic}, {sender.acknowledged:,} {how}, {failed_for_sure:,} failed{more} "
         f"in {seconds:.2f} s ({sender.acknowledged / seconds:,.0f} a second)"
     )
 

@@ -1,6 +1,7 @@
 """Records on their way into a topic, and the account of them: sent, acknowledged, failed and why.
 
 librdkafka tells only of failures. What it was given, less what failed and what is still in its queue, is acknowledged.
+Of some failures nobody knows whether the record was written before them: those are counted apart.
 """
 
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from klamm.cli.json_records import Record
 from klamm.cli.librdkafka import library, new_producer
+from klamm.cli.produce_patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -22,18 +24,44 @@ ROOM_SECONDS = 0.002
 FLUSH_SECONDS = 0.1
 AHEAD_SECONDS = 0.002
 """So far before its time a record may be sent: else every one would be waited for."""
+PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
+OPEN = (
+    "_MSG_TIMED_OUT",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "REQUEST_TIMED_OUT",
+    "NETWORK_EXCEPTION",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    "BROKER_NOT_AVAILABLE",
+)
+"""Errors after which a record may be in the log all the same."""
 
 
 class Sender:
-    def __init__(self, bootstrap: str, topic: str, settings: Mapping[str, object]) -> None:
+    """With `gives_up_after_seconds` it stops for good when a partition has acknowledged nothing for so long."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        settings: Mapping[str, object],
+        gives_up_after_seconds: float | None = None,
+    ) -> None:
         self._topic = topic
         self.sent = self._settled = 0
         self.problems: Counter[str] = Counter()
+        self.open = 0
+        """Of the problems: records that may have been written."""
+        self.gave_up = False
         kafka = library()
         self._failure: type[Exception] = kafka.KafkaException
         self.timed_out: str = kafka.KafkaError(kafka.KafkaError._MSG_TIMED_OUT).str()
         """How the problem of a record is called that nobody acknowledged in time."""
-        self._producer: Any = new_producer(bootstrap, {**settings, "on_delivery": self._report})
+        self._purged = {getattr(kafka.KafkaError, name) for name in PURGED}
+        self._open = {getattr(kafka.KafkaError, name) for name in OPEN}
+        self._patience = None if gives_up_after_seconds is None else Patience(gives_up_after_seconds)
+        patient = {} if self._patience is None else self._patience.settings
+        self._producer: Any = new_producer(bootstrap, {**settings, **patient, "on_delivery": self._report})
 
     @property
     def failed(self) -> int:
@@ -50,10 +78,10 @@ class Sender:
         return self.sent - self.failed - self.waiting
 
     def send(self, records: Iterable[Record], on_round: Callable[[], None]) -> None:
-        """All of them, into the queue. Ctrl-C ends it between two records."""
+        """All of them, into the queue, unless it gives up before. Ctrl-C ends it between two records."""
         left = iter(records)
         produce, topic = self._producer.produce, self._topic
-        while True:
+        while not self._maybe_give_up():
             before = self.sent
             for record in islice(left, ROUND):
                 # Before the call: Ctrl-C that comes during it is raised right behind it, when the record is on its way.
@@ -63,6 +91,8 @@ class Sender:
                 except BufferError:
                     self.sent -= 1
                     self._send_when_there_is_room(record, on_round)
+                    if self.gave_up:
+                        return
                 except self._failure as problem:
                     self._note(problem.args[0])
                 except Exception:
@@ -81,19 +111,31 @@ class Sender:
             while ahead > AHEAD_SECONDS:
                 self._producer.poll(min(ahead, FLUSH_SECONDS))
                 on_round()
+                if self._maybe_give_up():
+                    return
                 ahead = began + number / per_second - time.monotonic()
             yield record
 
     def flush(self, on_round: Callable[[], None]) -> None:
-        """Until every record is acknowledged or has failed, which its timeout sees to."""
+        """Until every record is acknowledged or has failed, which its timeout sees to, or ours."""
         while self._producer.flush(FLUSH_SECONDS):
             on_round()
+            self._maybe_give_up()
         self._settled = self.sent
+
+    def _maybe_give_up(self) -> bool:
+        """Whether it has: what waits is thrown away, so that nothing of it is written later, or again."""
+        if self._patience is not None and not self.gave_up and self._patience.is_over(time.monotonic()):
+            self.gave_up = True
+            self._producer.purge()
+        return self.gave_up
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
         while True:
             self._producer.poll(ROOM_SECONDS)
             on_round()
+            if self._maybe_give_up():
+                return
             self.sent += 1
             try:
                 self._producer.produce(self._topic, *record)
@@ -109,4 +151,6 @@ class Sender:
             self._note(problem)
 
     def _note(self, problem: "KafkaError") -> None:
-        self.problems[problem.str()] += 1
+        is_purged = problem.code() in self._purged
+        self.problems[self.timed_out if is_purged else problem.str()] += 1
+        self.open += is_purged or problem.code() in self._open

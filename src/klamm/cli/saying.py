@@ -6,9 +6,15 @@ Results go to standard output, everything else to standard error, so that a scri
 import json
 import sys
 from collections.abc import Sequence
+from typing import TextIO
 
 FAILED, MISUSED = 1, 2
 """Exit codes: it could not be done; it was asked for in a way that makes no sense."""
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Python has no standard output where the shell has closed it."""
+    return stream is not None and stream.isatty()
 
 
 def say(text: str) -> None:

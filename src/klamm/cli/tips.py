@@ -16,7 +16,7 @@ from klamm.local.cluster import LocalCluster
 from klamm.local.look import Look
 from klamm.local.problems import LocalError
 from klamm.local.processes import State
-from klamm.local.record import read_record
+from klamm.local.record import ClusterRecord, read_record
 from klamm.local.topology import has_majority
 
 LISTENS_SECONDS = 1.0
@@ -48,15 +48,10 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
 def way_back(directory: str | None, asked: str) -> str | None:
     """Of brokers that do not answer: that they are those of a cluster here which does not run, and what starts it
     again. None where they are somebody else's, or where somebody listens at one of the addresses."""
-    cluster = LocalCluster(Path(directory or DEFAULT_DIRECTORY))
-    try:
-        record, addresses = read_record(cluster.directory), addresses_of(asked)
-    except (LocalError, Misused):
+    found = cluster_here(directory, asked)
+    if found is None or any(takes_connections(address, LISTENS_SECONDS) for address in addresses_of(asked)):
         return None
-    if record is None or not {Address(record.host, node.port) for node in record.brokers}.intersection(addresses):
-        return None
-    if any(takes_connections(address, LISTENS_SECONDS) for address in addresses):
-        return None
+    cluster, _ = found
     states, at = cluster.states(), directory_option(cluster.directory)
     dead = [str(node.node_id) for node, state in states if state == "dead"]
     if len(dead) < len(states):
@@ -64,6 +59,18 @@ def way_back(directory: str | None, asked: str) -> str | None:
         return f"of the cluster in {cluster.directory} no broker runs; {start}" if dead else None
     how = "was stopped" if len(cluster.stopped(states)) == len(states) else "does not run any more"
     return f"the cluster in {cluster.directory} {how}; `klamm up{at}` starts it again, with its data"
+
+
+def cluster_here(directory: str | None, asked: str) -> tuple[LocalCluster, ClusterRecord] | None:
+    """The one on this machine that has the brokers who are asked."""
+    cluster = LocalCluster(Path(directory or DEFAULT_DIRECTORY))
+    try:
+        record, addresses = read_record(cluster.directory), addresses_of(asked)
+    except (LocalError, Misused):
+        return None
+    if record is None or not {Address(record.host, node.port) for node in record.brokers}.intersection(addresses):
+        return None
+    return cluster, record
 
 
 def directory_option(directory: Path) -> str:

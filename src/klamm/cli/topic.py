@@ -130,13 +130,13 @@ def make_parser() -> argparse.ArgumentParser:
     create = add_asking_verb(verbs, "create", "make a topic", topic_changes.create, CREATE)
     create.add_argument("name", metavar="NAME")
     create.add_argument(
-        "--partitions", type=whole_of(0, MOST_32), metavar="N", help="how many; else the brokers' num.partitions"
+        "--partitions", type=whole_of(1, MOST_32), metavar="N", help="how many; else the brokers' num.partitions"
     )
     create.add_argument(
         "--replication",
         "--replication-factor",
         "--replicas",
-        type=whole_of(0, MOST_REPLICAS),
+        type=whole_of(1, MOST_REPLICAS),
         metavar="N",
         help="replicas of each; else the brokers' default.replication.factor",
     )
@@ -153,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
     alter = add_asking_verb(verbs, "alter", "more partitions, other settings", topic_changes.alter, ALTER)
     alter.add_argument("name", metavar="TOPIC")
     alter.add_argument(
-        "--partitions", type=whole_of(0, MOST_32), metavar="N", help="how many there shall be; never fewer than now"
+        "--partitions", type=whole_of(1, MOST_32), metavar="N", help="how many there shall be; never fewer than now"
     )
     _add_config(alter)
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from klamm.cli.group_asking import Cluster, Refused, cluster_of
+from klamm.cli.group_asking import NOT_DECIDED, Cluster, Refused, cluster_of
+from klamm.cli.no_majority import refuse_if_undecided
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
 from klamm.cli.topic_asking import no_topic
@@ -144,16 +145,19 @@ def wait_done(asked: Mapping[Any, Any]) -> Any:
         try:
             result = future.result()
         except KafkaException as problem:
-            name = what if isinstance(what, str) else what.name
+            name = (what if isinstance(what, str) else what.name) or "''"
             if problem.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise NotThere(name) from problem
-            raise Refused(f"{name}: {problem.args[0].str()}") from problem
+            late = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+            hint = f"; {NOT_DECIDED}" if problem.args[0].code() in late else ""
+            raise Refused(f"{name}: {problem.args[0].str()}{hint}") from problem
     return result
 
 
 def admin_client(options: argparse.Namespace) -> "AdminClient":
     """A client, once we know that somebody is there: librdkafka would try for as long as the request may take."""
     bootstrap = bootstrap_of(options)
+    refuse_if_undecided(options)
     first_answer(addresses_of(bootstrap), CONNECT_SECONDS, lambda _: None)
     from confluent_kafka.admin import AdminClient
 

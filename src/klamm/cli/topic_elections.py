@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from klamm.cli.group_asking import Cluster, Refused, by_topic, cluster_of, name_of
+from klamm.cli.group_asking import Cluster, Refused, by_topic, name_of
+from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.saying import FAILED, counted, print_json, table
 from klamm.cli.topic_asking import chosen, partitions_once
@@ -40,7 +41,7 @@ class Outcome:
 
 
 def elect(options: argparse.Namespace) -> int:
-    cluster = cluster_of(options)
+    cluster = changing(options)
     names = list(dict.fromkeys(options.name))
     if options.partition and len(names) != 1:
         raise Misused("--partition is of one topic: say which")

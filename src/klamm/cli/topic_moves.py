@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from klamm.cli.group_asking import PATIENCE_SECONDS, Cluster, Refused, cluster_of, name_of
+from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
@@ -59,7 +60,7 @@ def move(options: argparse.Namespace) -> int:
         raise Misused("--replication goes with --to")
     if options.cancel and options.no_wait:
         raise Misused("--cancel is done at once: there is nothing to wait for")
-    cluster, topic = cluster_of(options), options.name
+    cluster, topic = changing(options), options.name
     # All topics: what others have where decides about where this one is spread.
     seen = cluster.seen(None if options.to else [topic])
     replicas = {each.partition: each.replicas for each in seen.partitions if each.topic == topic}

@@ -1,0 +1,102 @@
+"""Whoever follows waits for a leader, and is told so once; everybody else is told in the end."""
+
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+
+import pytest
+
+from klamm.cli.consume_bounds import NoLeader
+from klamm.cli.consume_reading import Reading
+from klamm.cli.consume_waiting import PATIENCE_SECONDS, Waiting
+from klamm.cli.group_asking import Refused
+from klamm.cli.progress import Progress
+from klamm.local.asking import NoAnswer
+from tests.cli.conftest import Klamm
+
+LONG = PATIENCE_SECONDS + 1
+STUCK = (
+    "partition 3 of t has no leader that answers; `klamm topic describe t` shows why, --partition reads others; "
+    "waiting for it"
+)
+
+
+class World:
+    """A cluster that tells where the partitions end, or what is in the way."""
+
+    def __init__(self, *, follows: bool) -> None:
+        self.problem: Exception | None = None
+        self.said: list[str] = []
+        self.waiting = Waiting(self._stops, self.said.append, follows=follows)
+
+    def _stops(self) -> Mapping[int, int]:
+        if self.problem is not None:
+            raise self.problem
+        return {3: 7}
+
+
+def test_whoever_follows_waits_and_is_told_once() -> None:
+    """It ended with exit code 1 after three quarters of a minute."""
+    world = World(follows=True)
+    world.problem = NoLeader("t", 3)
+    assert [world.waiting.look(seconds) for seconds in (5.0, LONG, 10 * LONG)] == [None] * 3
+    assert world.said == [STUCK]
+    world.problem = None
+    assert world.waiting.look(5.0) == {3: 7}
+    world.waiting.look(10.0)
+    assert world.said == [STUCK, "it goes on"]
+
+
+def test_records_of_that_partition_tell_that_it_goes_on() -> None:
+    world = World(follows=True)
+    world.problem = NoLeader("t", 3)
+    world.waiting.look(5.0)
+    world.waiting.heard([SimpleNamespace(partition=lambda: 1)])
+    assert world.said == [STUCK], "that is another one"
+    world.waiting.heard([SimpleNamespace(partition=lambda: 3)])
+    assert world.said == [STUCK, "it goes on"]
+
+
+def test_any_record_tells_that_somebody_answers_again() -> None:
+    world = World(follows=True)
+    world.problem = NoAnswer("b:1: timed out")
+    world.waiting.look(5.0)
+    world.waiting.heard([])
+    world.waiting.heard([SimpleNamespace(partition=lambda: 0)])
+    assert world.said == ["no broker answers: b:1: timed out; waiting for it", "it goes on"]
+
+
+@pytest.mark.parametrize("problem", [NoLeader("t", 3), NoAnswer("b:1: timed out")])
+def test_whoever_wants_to_be_at_the_end_is_told_that_it_cannot_be_reached(problem: Exception) -> None:
+    world = World(follows=False)
+    world.problem = problem
+    assert world.waiting.look(PATIENCE_SECONDS) is None
+    with pytest.raises((Refused, NoAnswer)):
+        world.waiting.look(LONG)
+    assert world.said == []
+
+
+def test_a_group_that_lets_nobody_in_is_said_once() -> None:
+    world = World(follows=False)
+    for _ in range(2):
+        world.waiting.tell_of_group("g", "2 of 3 nodes are dead")
+    assert world.said == ["waiting to be let into group g: 2 of 3 nodes are dead"]
+
+
+def test_the_counter_is_cleared_before_anything_is_said(
+    klamm_command: Klamm, counted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said "2,751 a secondklamm consume: partition 0 …"."""
+
+    class OnATerminal(Progress):
+        def __init__(self, wanted: bool = True) -> None:
+            super().__init__(wanted)
+            self._is_shown, self._next = True, 0.0
+
+    def fails(reading: Reading, _: int | None) -> Iterator[list[object]]:
+        yield []
+        raise NoLeader("t", 3)
+
+    monkeypatch.setattr("klamm.cli.consume.Progress", OnATerminal)
+    monkeypatch.setattr(Reading, "batches", fails)
+    code, _, err = klamm_command("consume", counted)
+    assert code == 1 and "a second\r\x1b[Kklamm consume: partition 3 of t has no leader" in err

@@ -1,0 +1,138 @@
+"""A cluster here without a majority of its voters: changes are refused at once, and it is said what brings it back."""
+
+import contextlib
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from klamm.cli import main
+from klamm.cli.group_asking import FIND_COORDINATOR, Cluster, Refused
+from klamm.cli.group_seen import committed_offsets
+from klamm.cli.no_majority import undecided
+from klamm.errors import ErrorCode
+from klamm.local.agreeing import Wish, new_cluster, with_ports
+from klamm.local.asking import DESCRIBE_CLUSTER, METADATA
+from klamm.local.ports import HeldPorts
+from klamm.local.processes import process_of, started
+from klamm.local.record import ClusterRecord, write_record
+from klamm.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from klamm.wire.messages.metadata import MetadataResponse
+from tests.cli.fake_broker import FakeBroker
+
+BACK = "`klamm node start 1 2` brings them back"
+
+Running = Callable[[ClusterRecord, int], ClusterRecord]
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterRecord]:
+    """Three brokers, all voters, none of which runs; their ports are nobody's."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "klamm-data").mkdir()
+    with HeldPorts("127.0.0.1", [0] * 3) as held:
+        made = with_ports(new_cluster(Wish(3, 1), Random(1)), held.ports)
+    write_record(Path("klamm-data"), made)
+    return made
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    """The first so many of them have a process."""
+    with contextlib.ExitStack() as ended:
+
+        def run(record: ClusterRecord, count: int) -> ClusterRecord:
+            processes = {}
+            for node_id in range(count):
+                child = started(["sleep", "3600"], tmp_path / f"{node_id}.log")
+                ended.callback(_end, child)
+                processes[node_id] = process_of(child.pid)
+            write_record(Path("klamm-data"), record.with_processes(processes))
+            return record
+
+        yield run
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    child.kill()
+    child.wait()
+
+
+def test_two_of_three_are_dead(record: ClusterRecord, running: Running) -> None:
+    servers = running(record, 1).bootstrap_servers
+    assert undecided(None, servers) == f"2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}"
+    assert undecided(None, "127.0.0.1:1") is None, "somebody else's"
+
+
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_a_majority_or_nobody_at_all(record: ClusterRecord, running: Running, count: int) -> None:
+    assert undecided(None, running(record, count).bootstrap_servers) is None
+
+
+def test_one_is_dead_and_one_is_paused(record: ClusterRecord, running: Running) -> None:
+    running(record, 2)
+    assert main(["node", "pause", "1"]) == 0
+    assert undecided(None, record.bootstrap_servers) == (
+        "1 of 3 nodes is dead and 1 paused: no majority, nothing can be decided; "
+        "`klamm node start 2` and `klamm node resume 1` bring them back"
+    )
+
+
+def test_who_was_started_where_we_do_not_see_it_is_not_dead(record: ClusterRecord, running: Running) -> None:
+    running(record, 1)
+    with socket.create_server(("127.0.0.1", record.nodes[2].port)):
+        assert undecided(None, record.bootstrap_servers) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topic", "create", "x"),
+        ("topic", "delete", "x", "--force"),
+        ("topic", "alter", "x", "--partitions", "3"),
+        ("topic", "elect"),
+        ("topic", "move", "x", "--to", "0"),
+        ("config", "set", "topic", "x", "retention.ms=5"),
+        ("config", "unset", "topic", "x", "retention.ms"),
+        ("bench",),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_change_is_refused_before_anybody_is_asked(
+    record: ClusterRecord, running: Running, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took thirty seconds, and then it was "Local: Timed out"."""
+    running(record, 1)
+    with FakeBroker(record.nodes[0].port) as broker:
+        assert main(words) == 1
+        assert broker.asked == []
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith(f": 2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}")
+
+
+def test_it_may_be_why_something_else_failed(
+    record: ClusterRecord, running: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running(record, 1)
+    with FakeBroker(record.nodes[0].port) as broker:
+        broker.answers = {DESCRIBE_CLUSTER: lambda _: None, METADATA: lambda _: None}
+        assert main(["topic", "list"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2 and said[1] == (
+        f"klamm topic list: 2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}"
+    )
+
+
+def test_a_coordinator_is_not_waited_for_where_nobody_can_choose_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("klamm.cli.group_asking.LEADER_SECONDS", 0.1)
+    nobody = Coordinator("g", -1, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with FakeBroker() as broker:
+        broker.answers = {
+            METADATA: lambda _: MetadataResponse(),
+            FIND_COORDINATOR: lambda _: FindCoordinatorResponse(coordinators=[nobody]),
+        }
+        with pytest.raises(Refused, match="has no coordinator that answers, after 0 s"):
+            committed_offsets(Cluster([broker.address], is_undecided=lambda: True), ["g"])

@@ -29,7 +29,10 @@ Every record of the topics ends up in the tables exactly once, whatever dies in 
 from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a second one at once.
 
 Tables are in DATA/tables, and how far it has read in DATA/checkpoints; DATA is pipeline-data/NAME unless --data says
-otherwise. Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
+otherwise. Where there is nothing yet, but the cluster knows that this pipeline has read there before, it does not begin
+to write to its topics again: --data names the directory to go on with, --reset begins anew.
+
+Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
 table SOURCE_quarantine and topic TOPIC.quarantine, with the reason.
 
 examples:
@@ -149,7 +152,9 @@ def _add_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="a client's setting, as security.protocol=SSL; repeatable",
     )
     parser.add_argument("--no-create-topics", action="store_true", help="complain about missing topics instead")
-    parser.add_argument("--reset", action="store_true", help="forget what was read, and begin again; tables stay")
+    parser.add_argument(
+        "--reset", action="store_true", help="forget what was read, also elsewhere, and begin again; tables stay"
+    )
     parser.add_argument("--drop-tables", action="store_true", help="with --reset: remove the pipeline's tables as well")
     parser.add_argument("--yes", action="store_true", help="with --reset: do not ask")
     parser.add_argument(

@@ -143,8 +143,19 @@ def test_a_file_with_a_mistake(file: Path) -> None:
 
 
 def test_a_cluster_that_does_not_answer(file: Path, tmp_path: Path) -> None:
-    words = said(klamm("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", cwd=tmp_path))
+    ended = klamm("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", cwd=tmp_path)
+    words = said(ended)
+    assert "Waiting 10 s for one ..." in ended.err.splitlines()[0]
     assert "no broker answers at 127.0.0.1:1" in words and "klamm up --detach" in words
+
+
+@pytest.mark.parametrize("verb", ["run", "generate"])
+def test_nobody_there_is_seen_at_once(verb: str, file: Path, tmp_path: Path) -> None:
+    """As every other command sees it, and in their words: the client library would be silent for half a minute."""
+    asked = ["run", str(file), "--once"] if verb == "run" else ["generate", "--count", "10"]
+    words = said(klamm("pipeline", *asked, "--bootstrap", "127.0.0.1:1", cwd=tmp_path))
+    sentence = "no broker answers: 127.0.0.1:1: Connection refused. Is a cluster running? `klamm up` starts one"
+    assert words == f"klamm pipeline {verb}: {sentence}"
 
 
 def test_a_topic_that_is_missing(file: Path, servers: str, tmp_path: Path) -> None:

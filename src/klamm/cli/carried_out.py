@@ -26,10 +26,9 @@ def carried_out(
     except UnicodeEncodeError as problem:
         # A word of the command line may be any bytes; whatever has a name on the wire is text.
         return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
-    except NobodyHere as problem:
-        return failed(command, f"no broker answers: {_way_back(options) or f'{problem}. {IS_ONE_RUNNING}'}")
     except NoAnswer as problem:
-        return failed(command, f"no broker answers: {problem}")
+        way_back = _way_back(options) if isinstance(problem, NobodyHere) else None
+        return failed(command, f"no broker answers: {way_back}" if way_back else nobody(problem))
     except known as problem:
         return failed(command, problem)
     except BrokenPipeError:
@@ -41,6 +40,11 @@ def carried_out(
         if not _is_of_the_client(problem):
             raise
         return failed(command, _in_words(problem))
+
+
+def nobody(problem: NoAnswer) -> str:
+    """In a sentence, where no cluster of this directory is meant."""
+    return f"no broker answers: {problem}{f'. {IS_ONE_RUNNING}' if isinstance(problem, NobodyHere) else ''}"
 
 
 def _way_back(options: argparse.Namespace) -> str | None:

@@ -12,10 +12,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from klamm.cli.carried_out import nobody
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, say
 from klamm.cli.tips import way_back
+from klamm.local.asking import Address, NoAnswer
+from klamm.local.asking_several import first_answer
 from klamm.pipeline import Table, view
+from klamm.pipeline.kafka.settings import addresses
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
@@ -24,8 +28,10 @@ from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
 from klamm.pipeline.stopping import INTERRUPTED
+from klamm.pipeline.topics import ANSWER_SECONDS
 
 WIDE = 160
+DIAL_SECONDS = 2.0
 LINE_SECONDS = 3.0
 """Between two lines where there is no terminal."""
 
@@ -46,6 +52,11 @@ def run_pipeline(options: argparse.Namespace) -> int:
         return failed("pipeline run", f"no broker answers: {why}")
     if job.reset is not None and not _is_agreed(job, job.reset, options.yes):
         return FAILED
+    silence = _silence(job.wishes.bootstrap)
+    if silence is not None and job.wishes.once:
+        return failed("pipeline run", silence)
+    if silence is not None:
+        say(f"{silence}. Waiting {ANSWER_SECONDS:.0f} s for one ...")
     shown = _Shown(options.once, options.json)
     page = Page()
 
@@ -79,6 +90,16 @@ def _job(options: argparse.Namespace, file: Loaded) -> Job:
         reset=Reset(options.drop_tables) if options.reset else None,
         is_verbose=options.verbose,
     )
+
+
+def _silence(bootstrap: str) -> str | None:
+    """That nobody takes connections, which the client library would see after ten seconds; None if somebody does."""
+    asked = [Address(*each) for each in addresses(bootstrap)]
+    try:
+        first_answer(asked, DIAL_SECONDS, lambda broker: None)
+    except NoAnswer as problem:
+        return nobody(problem)
+    return None
 
 
 def _metrics_address(text: str | None) -> tuple[str, int] | None:

@@ -35,6 +35,9 @@ to write to its topics again: --data names the directory to go on with, --reset 
 Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
 table SOURCE_quarantine and topic TOPIC.quarantine, with the reason.
 
+With --json every line of standard output is a document: one whenever a query has written a batch, with what that query
+has to say, and in the end one of them all, with `ended`: "done", "stopped" or "failed".
+
 examples:
   klamm pipeline run invoice.py --once
   klamm pipeline run invoice.py --bootstrap 10.0.0.7:9092 --data /srv/invoice --metrics-port 9400
@@ -43,7 +46,7 @@ examples:
   klamm pipeline run invoice.py --reset --drop-tables      from the beginning, into empty tables
 
 exit code 0: --once has read everything, or a run without it was stopped; 1: it failed; 2: asked for in a way that makes
-no sense; 130: --once was stopped before it had read everything
+no sense; 130: --once was stopped before it had read everything, or a second Ctrl-C ended a run at once
 """
 
 CHECK = """\

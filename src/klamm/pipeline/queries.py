@@ -16,7 +16,7 @@ from klamm.pipeline.earlier import group_of, note_of
 from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.planning import Plan, PlannedQuery, given
 from klamm.pipeline.problems import BadPipeline
-from klamm.pipeline.progress import QueryStanding, Standing, note
+from klamm.pipeline.progress import QueryStanding, Standing, UnderWay, note
 from klamm.pipeline.tables import DoesNotFit, open_table
 from klamm.pipeline.writing import QUARANTINE_KEY, BatchWriter, Gate
 
@@ -107,6 +107,7 @@ class Queries:
                     note(self.standing, name, report, done)
                     spoke.append(name)
             running.seen = {report["timestamp"] for report in reports}
+            self.standing.queries[name].under_way = UnderWay.of(running.writer.at)
             if is_over and not self._gate.is_closed:
                 self._note_end(name, running)
         return spoke

@@ -71,8 +71,8 @@ class Failed(PipelineError):  # noqa: N818
         self.standing, self.cause = standing, cause
 
 
-def run(job: Job, watch: Watch, say: Say) -> Outcome:
-    with job.directory.held(), StopSignals(say) as signals:
+def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: None) -> Outcome:
+    with job.directory.held(), StopSignals(say, at_end) as signals:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
         if new and not job.makes_topics:

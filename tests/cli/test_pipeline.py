@@ -71,7 +71,8 @@ def test_without_the_extra_it_is_named(verb: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_SPARK, "pipeline", verb, "any.py"], capture_output=True, text=True, check=False
     )
-    assert ended.returncode == 1 and "pip install 'klamm[spark,java]'" in ended.stderr
+    assert ended.returncode == 1 and "`pip install 'klamm[spark,java]'`" in ended.stderr
+    assert "in a checkout `pip install '.[spark,java]'`" in ended.stderr, "which is what works before a release"
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -134,6 +135,13 @@ def test_an_example_to_start_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["run", "check", "test"])
 def test_a_file_that_is_not_there(verb: str, tmp_path: Path) -> None:
     assert "there is no file shop.py" in said(klamm("pipeline", verb, "shop.py", cwd=tmp_path))
+
+
+def test_a_directory_is_no_file(file: Path) -> None:
+    words = said(klamm("pipeline", "check", ".", cwd=file.parent))
+    assert words == "klamm pipeline check: . is a directory, and a pipeline is a file. In it is `shop.py`."
+    (file.parent / "empty").mkdir()
+    assert said(klamm("pipeline", "run", "empty", cwd=file.parent)).endswith("and a pipeline is a file.")
 
 
 def test_a_file_with_a_mistake(file: Path) -> None:

@@ -21,7 +21,8 @@ examples:
   klamm pipeline run invoice.py --once       everything there is, then a summary
   klamm pipeline run invoice.py              and everything that comes, until Ctrl-C
 
-klamm pipeline VERB --help says more of each. It takes `pip install 'klamm[spark]'`, and Java 17 or later.
+klamm pipeline VERB --help says more of each. It takes Spark and Java 17 or later:
+`pip install 'klamm[spark,java]'` brings both, in a checkout `pip install '.[spark,java]'`.
 """
 
 RUN = """\
@@ -91,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     command = f"pipeline {options.verb}"
     from klamm.local.problems import LocalError
     from klamm.pipeline.causes import paragraph
-    from klamm.pipeline.problems import PipelineError
+    from klamm.pipeline.problems import INSTALL, PipelineError
 
     try:
         return int(options.run(options))
@@ -102,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as problem:
         if (problem.name or "").split(".")[0] not in BROUGHT_BY_SPARK:
             raise
-        return failed(command, f"this takes Spark: `pip install 'klamm[spark,java]'` brings it ({problem})")
+        return failed(command, f"this takes Spark ({problem}). To have it: {INSTALL}")
     except Exception as problem:
         # Whatever else Spark may raise: a stack trace is for those who ask for it.
         if getattr(options, "verbose", False):

@@ -13,7 +13,7 @@ from deltalake import write_deltalake
 from rich.console import Console, RenderableType
 
 from klamm.cli.demo_reckoning import Outcome, Store, from_tables
-from klamm.cli.demo_view import BAR, bar, placement, reckoned, revenue
+from klamm.cli.demo_view import BAR, Voice, bar, placement, reckoned, revenue
 from klamm.pipeline.invoice.generator import Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from tests.cli.running import LONG_SECONDS, klamm
@@ -76,6 +76,19 @@ def test_revenue_with_a_bar_for_each() -> None:
     assert "3 more came hours late" in lines[4]
     many = replace(RIGHT, stores=tuple(Store(f"S{number:03}", 1, 100) for number in range(64)), late=0)
     assert any(line.split()[:4] == ["54", "more", "54", "54.00"] for line in text(revenue(many)))
+
+
+def test_what_is_redirected_ends_with_a_word_and_what_happened_stands_below_its_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    voice = Voice()
+    voice.step("where they are")
+    voice.show(placement(INVOICE))
+    voice.happened(f"broker 0 left the ISR of {', '.join(f'invoice-{number}' for number in range(12))}: 5 behind")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "1  where they are" and lines[3].startswith("   R1-B0  ")
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert lines[-2].lstrip().startswith("0.0 s  broker 0") and lines[-1].startswith(" " * 13 + "invoice-")
 
 
 def test_bars() -> None:

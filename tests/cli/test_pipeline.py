@@ -71,7 +71,8 @@ def test_without_the_extra_it_is_named(verb: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", WITHOUT_SPARK, "pipeline", verb, "any.py"], capture_output=True, text=True, check=False
     )
-    assert ended.returncode == 1 and "pip install 'klamm[spark,java]'" in ended.stderr
+    assert ended.returncode == 1 and "`pip install 'klamm[spark,java]'`" in ended.stderr
+    assert "in a checkout `pip install '.[spark,java]'`" in ended.stderr, "which is what works before a release"
     assert len(ended.stderr.splitlines()) == 1
 
 
@@ -136,6 +137,13 @@ def test_a_file_that_is_not_there(verb: str, tmp_path: Path) -> None:
     assert "there is no file shop.py" in said(klamm("pipeline", verb, "shop.py", cwd=tmp_path))
 
 
+def test_a_directory_is_no_file(file: Path) -> None:
+    words = said(klamm("pipeline", "check", ".", cwd=file.parent))
+    assert words == "klamm pipeline check: . is a directory, and a pipeline is a file. In it is `shop.py`."
+    (file.parent / "empty").mkdir()
+    assert said(klamm("pipeline", "run", "empty", cwd=file.parent)).endswith("and a pipeline is a file.")
+
+
 def test_a_file_with_a_mistake(file: Path) -> None:
     file.write_text(FILE.replace("line_items(orders:", "line_items(order:"))
     words = said(klamm("pipeline", "check", str(file)))
@@ -143,8 +151,19 @@ def test_a_file_with_a_mistake(file: Path) -> None:
 
 
 def test_a_cluster_that_does_not_answer(file: Path, tmp_path: Path) -> None:
-    words = said(klamm("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", cwd=tmp_path))
+    ended = klamm("pipeline", "run", str(file), "--bootstrap", "127.0.0.1:1", cwd=tmp_path)
+    words = said(ended)
+    assert "Waiting 10 s for one ..." in ended.err.splitlines()[0]
     assert "no broker answers at 127.0.0.1:1" in words and "klamm up --detach" in words
+
+
+@pytest.mark.parametrize("verb", ["run", "generate"])
+def test_nobody_there_is_seen_at_once(verb: str, file: Path, tmp_path: Path) -> None:
+    """As every other command sees it, and in their words: the client library would be silent for half a minute."""
+    asked = ["run", str(file), "--once"] if verb == "run" else ["generate", "--count", "10"]
+    words = said(klamm("pipeline", *asked, "--bootstrap", "127.0.0.1:1", cwd=tmp_path))
+    sentence = "no broker answers: 127.0.0.1:1: Connection refused. Is a cluster running? `klamm up` starts one"
+    assert words == f"klamm pipeline {verb}: {sentence}"
 
 
 def test_a_topic_that_is_missing(file: Path, servers: str, tmp_path: Path) -> None:

@@ -1,8 +1,18 @@
 """`klamm sim` and `klamm chaos` from the shell: a run, many, the results kept, and a word for whoever mistypes."""
 
 import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from klamm.cli import chaos
 from tests.cli.running import klamm
 
 SEED = "3"
@@ -37,7 +47,51 @@ def test_real_processes_under_faults(tmp_path: Path) -> None:
     assert [json.loads(line)["seed"] for line in results.read_text().splitlines()] == [0]
 
 
+def test_runs_that_are_interrupted_are_told_of() -> None:
+    """Also where nobody looks on: it says how far it is, now and then, and what it came to in the end."""
+    often = "import klamm.cli.progress as p; p.LINE_SECONDS = 0.05; from klamm.cli import main; main"
+    words = ["sim", "--seeds", "1000", "--seconds", "1", "--jobs", "2", "--json"]
+    command = [sys.executable, "-c", f"import sys; {often}; sys.exit(main({words!r}))"]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stderr is not None
+    assert re.match(r"\d+ of 1,000 runs, 0\.\d simulated hours, \d+ faults\n", running.stderr.readline())
+    # As a terminal does it: to all of its processes.
+    os.killpg(running.pid, signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    told = json.loads(out)
+    assert running.returncode == 130 and told["interrupted"] and told["runs"] >= 1
+    assert err.splitlines()[-1] == f"interrupted after {told['runs']} of 1,000 runs"
+    assert "ForkPoolWorker" not in err and "Traceback" not in err
+
+
+def test_chaos_says_what_is_going_on_and_which_runs_were_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from klamm.chaos import run as running
+    from klamm.chaos.abilities import Abilities
+    from klamm.chaos.plan import Plan
+
+    def run_once(plan: Plan, abilities: Abilities, keep: bool, show: Callable[[str], None]) -> running.Outcome:
+        show("   0.100  pause broker 2 for 3.0 s")
+        if plan.seed == 6:
+            raise KeyboardInterrupt
+        time.sleep(0.5)
+        return running.Outcome(plan, "loopback", sent=5)
+
+    monkeypatch.setattr(running, "run_once", run_once)
+    monkeypatch.setattr("klamm.cli.progress.LINE_SECONDS", 0.1)
+    assert chaos.run(["--loopback", "--seed", "5", "--runs", "3"]) == 130
+    told = capsys.readouterr()
+    assert "run 1 of 3, seed 5, 0 s (trouble for 60): pause broker 2 for 3.0 s\n" in told.err
+    assert told.err.endswith("interrupted in run 2 of 3, seed 6\n")
+    assert told.out.splitlines()[-1].startswith("1 of 1 run kept every promise: 5 sent")
+
+
 def test_what_there_is_not_to_be_left_out_is_said() -> None:
     for command in ("sim", "chaos"):
+        ended = klamm(command, "--without", "pause,kil")
+        assert ended.code == 2 and "kil. Did you mean kill?\n" in ended.err, ended
         ended = klamm(command, "--without", "earthquakes")
         assert ended.code == 2 and "earthquakes" in ended.err and "pause" in ended.err, ended

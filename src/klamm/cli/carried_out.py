@@ -29,10 +29,11 @@ def carried_out(
     except UnicodeEncodeError as problem:
         # A word of the command line may be any bytes; whatever has a name on the wire is text.
         return failed(command, f"{problem.object!r} is no UTF-8, and names are", MISUSED)
-    except NobodyHere as problem:
-        return failed(command, f"no broker answers: {_way_back(options) or f'{problem}. {IS_ONE_RUNNING}'}")
     except NoAnswer as problem:
-        code = failed(command, f"no broker answers: {problem}")
+        if isinstance(problem, NobodyHere):
+            way_back = _way_back(options)
+            return failed(command, f"no broker answers: {way_back}" if way_back else nobody(problem))
+        code = failed(command, nobody(problem))
         _maybe_say_undecided(command, options, "")
         return code
     except known as problem:
@@ -48,6 +49,11 @@ def carried_out(
         if not _is_of_the_client(problem):
             raise
         return failed(command, _in_words(problem))
+
+
+def nobody(problem: NoAnswer) -> str:
+    """In a sentence, where no cluster of this directory is meant."""
+    return f"no broker answers: {problem}{f'. {IS_ONE_RUNNING}' if isinstance(problem, NobodyHere) else ''}"
 
 
 def _way_back(options: argparse.Namespace) -> str | None:

@@ -6,11 +6,14 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
 from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
+from klamm.cli.parsing import did_you_mean
+from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, failed, print_json, say
 
 if TYPE_CHECKING:
@@ -37,11 +40,13 @@ examples:
   klamm chaos --seed 7 --verbose            with its story: what happened to whom, line by line
   klamm chaos --without cut,oneway,slow     less trouble
 
-exit code 0: every promise was kept; 1: one was broken, and the directories and the story of that run stay
+exit code 0: every promise was kept; 1: one was broken, and the directories and the story of that run stay;
+130: Ctrl-C, after a summary of the runs until then
 """
 
 BROKERS = (3, 5)
 LAST_COMPLAINTS = 10
+INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:
@@ -64,7 +69,8 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in KINDS]
     if unknown:
-        parser.error(f"there is no such fault: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+        hint = did_you_mean(unknown[0], KINDS) or f" There are {', '.join(KINDS)}."
+        parser.error(f"there is no such fault: {', '.join(unknown)}.{hint}")
     if options.runs < 1 or options.seconds <= 0:
         parser.error("at least one run, for some time")
     from klamm.chaos.problems import ChaosError
@@ -90,14 +96,21 @@ def _run(options: Namespace) -> int:
     for reason in abilities.reasons:
         say(reason)
     outcomes: list[Outcome] = []
-    for seed in range(options.seed, options.seed + options.runs):
-        outcomes.append(_one(options, seed, abilities))
-        if outcomes[-1].broken:
-            break
+    is_interrupted = False
+    try:
+        for seed in range(options.seed, options.seed + options.runs):
+            outcomes.append(_one(options, seed, abilities))
+            if outcomes[-1].broken:
+                break
+    except KeyboardInterrupt:
+        is_interrupted = True
+        say(f"interrupted in run {len(outcomes) + 1} of {options.runs}, seed {options.seed + len(outcomes)}")
     if options.json:
         print_json([_document(outcome) for outcome in outcomes])
-    elif len(outcomes) > 1:
+    elif len(outcomes) > 1 or (outcomes and is_interrupted):
         print(_summary(outcomes), flush=True)
+    if is_interrupted:
+        return INTERRUPTED
     return FAILED if outcomes[-1].broken else 0
 
 
@@ -108,7 +121,17 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
     possible = abilities.possible - set(_names(options))
     plan = drawn_plan(seed, options.seconds, options.brokers, possible)
     began = time.monotonic()
-    outcome = run_once(plan, abilities, options.keep, say if options.verbose else lambda line: None)
+    latest = "the cluster starts"
+
+    def hear(line: str) -> None:
+        nonlocal latest
+        latest = line.split(maxsplit=1)[-1]
+        if options.verbose:
+            say(line)
+
+    progress = Progress(wanted=not options.verbose, lines=True)
+    with progress.shown(lambda: _how_far(options, seed, progress.seconds, latest)):
+        outcome = run_once(plan, abilities, options.keep, hear)
     if options.results is not None:
         # Where it lies on this machine is nothing for a record that others read.
         document = {**_document(outcome), "seconds": round(time.monotonic() - began, 1)}
@@ -123,6 +146,14 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
 
 
 # Texts.
+
+
+def _how_far(options: Namespace, seed: int, seconds: float, latest: str) -> str:
+    """On one line of a terminal, however much is said of the latest event."""
+    which = f"run {seed - options.seed + 1} of {options.runs}, " if options.runs > 1 else ""
+    text = f"{which}seed {seed}, {seconds:.0f} s (trouble for {options.seconds:g}): {latest}"
+    width = get_terminal_size().columns - 1
+    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def run_line(outcome: "Outcome") -> str:

@@ -15,7 +15,6 @@ from klamm.pipeline.keeping import Directory
 from klamm.pipeline.problems import PipelineError
 from klamm.pipeline.spark import check_installed
 
-INSTALL = "pip install 'klamm[spark,java]'"
 END_SECONDS = 15.0
 LAST_WORDS = 12
 QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from klamm.cli import demo_view
 from klamm.cli.demo_reckoning import Outcome, from_tables, from_topic
 from klamm.cli.demo_sending import Sending
-from klamm.cli.demo_spark import INSTALL, SparkRun, what_is_missing
+from klamm.cli.demo_spark import SparkRun, what_is_missing
 from klamm.cli.demo_view import Voice
 from klamm.cli.tips import directory_option
 from klamm.ids import TopicPartition
@@ -32,6 +32,7 @@ from klamm.local.record import ClusterRecord
 from klamm.local.view import ClusterSeen, UnknownTopic, cluster_seen
 from klamm.pipeline.invoice.generator import Recipe
 from klamm.pipeline.invoice.sending import IN_SYNC, PARTITIONS, REPLICAS, create_topic
+from klamm.pipeline.problems import INSTALL
 
 TOPIC = "invoice"
 BROKERS, RACKS = 6, 2

@@ -6,6 +6,7 @@ Functions from values to something that can be printed, and `Voice`, which print
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +19,7 @@ from klamm.cli.demo_reckoning import Outcome, Store
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, headings, rows_of
 from klamm.local.view import ClusterSeen
 
-WIDE = 120
+WIDE, NARROWEST = 120, 20
 STORES_SHOWN = 10
 BAR = 30
 LINE_SECONDS = 5.0
@@ -32,7 +33,8 @@ class Voice:
     def __init__(self, *, to_stderr: bool = False, plain: bool = False) -> None:
         console = Console(stderr=to_stderr, highlight=False)
         if plain or not console.is_terminal or console.is_dumb_terminal:
-            console = Console(stderr=to_stderr, highlight=False, width=WIDE, force_terminal=False, no_color=True)
+            width = console.width if console.is_terminal else WIDE
+            console = Console(stderr=to_stderr, highlight=False, width=width, force_terminal=False, no_color=True)
         self._console = console
         self._began = time.monotonic()
         self._live: Live | None = None
@@ -41,24 +43,28 @@ class Voice:
 
     def step(self, title: str) -> None:
         self._steps += 1
-        self._console.print()
-        self._console.print(Text.assemble((f"{self._steps}  ", "bold cyan"), (title, "bold")))
+        self._print()
+        self._print(Text.assemble((f"{self._steps}  ", "bold cyan"), (title, "bold")))
 
     def say(self, text: str = "", style: str = "") -> None:
         if not text:
-            self._console.print()
+            self._print()
             return
-        self._console.print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
+        self._print(Padding(Text(text, style=style), (0, 0, 0, 3), expand=False))
 
     def to_copy(self, text: str) -> None:
         """However long it is: a line that is broken cannot be copied."""
-        self._console.print(Text(f"   {text}"), soft_wrap=True)
+        self._print(Text(f"   {text}"), soft_wrap=True)
 
     def show(self, what: RenderableType) -> None:
-        self._console.print(Padding(what, (0, 0, 0, 3), expand=False))
+        self._print(Padding(what, (0, 0, 0, 3), expand=False))
 
     def happened(self, text: str) -> None:
-        self._console.print(Text.assemble((f"   {self.seconds:6.1f} s  ", "dim"), text))
+        when = Text.assemble((f"   {self.seconds:6.1f} s  ", "dim"))
+        width = max(NARROWEST, self._console.width - len(when))
+        first, *others = wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in (when + Text(first), *(Text(" " * len(when) + other) for other in others)):
+            self._print(line, soft_wrap=True)
 
     def progress(self, text: str) -> None:
         if self._live is not None:
@@ -79,6 +85,16 @@ class Voice:
                 yield
         finally:
             self._live = None
+
+    def _print(self, *what: RenderableType, soft_wrap: bool = False) -> None:
+        """Where there is no terminal, without the spaces that fill up what is laid out."""
+        if self._console.is_terminal:
+            self._console.print(*what, soft_wrap=soft_wrap)
+            return
+        with self._console.capture() as said:
+            self._console.print(*what, soft_wrap=soft_wrap)
+        self._console.file.write("".join(f"{line.rstrip()}\n" for line in said.get().splitlines()))
+        self._console.file.flush()
 
     @property
     def seconds(self) -> float:

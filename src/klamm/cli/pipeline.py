@@ -21,7 +21,8 @@ examples:
   klamm pipeline run invoice.py --once       everything there is, then a summary
   klamm pipeline run invoice.py              and everything that comes, until Ctrl-C
 
-klamm pipeline VERB --help says more of each. It takes `pip install 'klamm[spark]'`, and Java 17 or later.
+klamm pipeline VERB --help says more of each. It takes Spark and Java 17 or later:
+`pip install 'klamm[spark,java]'` brings both, in a checkout `pip install '.[spark,java]'`.
 """
 
 RUN = """\
@@ -29,8 +30,14 @@ Every record of the topics ends up in the tables exactly once, whatever dies in 
 from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a second one at once.
 
 Tables are in DATA/tables, and how far it has read in DATA/checkpoints; DATA is pipeline-data/NAME unless --data says
-otherwise. Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
+otherwise. Where there is nothing yet, but the cluster knows that this pipeline has read there before, it does not begin
+to write to its topics again: --data names the directory to go on with, --reset begins anew.
+
+Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
 table SOURCE_quarantine and topic TOPIC.quarantine, with the reason.
+
+With --json every line of standard output is a document: one whenever a query has written a batch, with what that query
+has to say, and in the end one of them all, with `ended`: "done", "stopped" or "failed".
 
 examples:
   klamm pipeline run invoice.py --once
@@ -40,7 +47,7 @@ examples:
   klamm pipeline run invoice.py --reset --drop-tables      from the beginning, into empty tables
 
 exit code 0: --once has read everything, or a run without it was stopped; 1: it failed; 2: asked for in a way that makes
-no sense; 130: --once was stopped before it had read everything
+no sense; 130: --once was stopped before it had read everything, or a second Ctrl-C ended a run at once
 """
 
 CHECK = """\
@@ -85,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     command = f"pipeline {options.verb}"
     from klamm.local.problems import LocalError
     from klamm.pipeline.causes import paragraph
-    from klamm.pipeline.problems import PipelineError
+    from klamm.pipeline.problems import INSTALL, PipelineError
 
     try:
         return int(options.run(options))
@@ -96,7 +103,7 @@ def run(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as problem:
         if (problem.name or "").split(".")[0] not in BROUGHT_BY_SPARK:
             raise
-        return failed(command, f"this takes Spark: `pip install 'klamm[spark,java]'` brings it ({problem})")
+        return failed(command, f"this takes Spark ({problem}). To have it: {INSTALL}")
     except Exception as problem:
         # Whatever else Spark may raise: a stack trace is for those who ask for it.
         if getattr(options, "verbose", False):
@@ -149,7 +156,9 @@ def _add_run(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
         help="a client's setting, as security.protocol=SSL; repeatable",
     )
     parser.add_argument("--no-create-topics", action="store_true", help="complain about missing topics instead")
-    parser.add_argument("--reset", action="store_true", help="forget what was read, and begin again; tables stay")
+    parser.add_argument(
+        "--reset", action="store_true", help="forget what was read, also elsewhere, and begin again; tables stay"
+    )
     parser.add_argument("--drop-tables", action="store_true", help="with --reset: remove the pipeline's tables as well")
     parser.add_argument("--yes", action="store_true", help="with --reset: do not ask")
     parser.add_argument(

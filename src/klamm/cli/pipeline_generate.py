@@ -3,9 +3,8 @@
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
-from klamm.cli.options import Misused, add_where, bootstrap_of, parser_of
-from klamm.cli.saying import MISUSED, failed
-from klamm.local.problems import LocalError
+from klamm.cli.carried_out import carried_out
+from klamm.cli.options import add_where, bootstrap_of, parser_of
 
 
 def make_parser() -> ArgumentParser:
@@ -18,18 +17,15 @@ def make_parser() -> ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
+    from klamm.cli.group_asking import cluster_of
     from klamm.pipeline.invoice import generating
 
     options = make_parser().parse_args(arguments)
-    try:
-        options.bootstrap = bootstrap_of(options)
-    except Misused as problem:
-        return failed("pipeline generate", problem, MISUSED)
-    except LocalError as problem:
-        return failed("pipeline generate", problem)
-    from klamm.cli.tips import way_back
 
-    why = way_back(options.dir, options.bootstrap)
-    if why is not None:
-        return failed("pipeline generate", f"no broker answers: {why}")
-    return generating.run(options)
+    def generate() -> int:
+        options.bootstrap = bootstrap_of(options)
+        # Where nobody answers, the client library would be silent for half a minute.
+        cluster_of(options).brokers()
+        return generating.run(options)
+
+    return carried_out("pipeline generate", options, generate)

@@ -12,10 +12,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
+from klamm.cli.carried_out import nobody
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, say
 from klamm.cli.tips import way_back
+from klamm.local.asking import Address, NoAnswer
+from klamm.local.asking_several import first_answer
 from klamm.pipeline import Table, view
+from klamm.pipeline.kafka.settings import addresses
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.loading import Loaded, loaded
 from klamm.pipeline.metrics import Page, exposition, served
@@ -24,10 +28,14 @@ from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
 from klamm.pipeline.stopping import INTERRUPTED
+from klamm.pipeline.topics import ANSWER_SECONDS
 
 WIDE = 160
+DIAL_SECONDS = 2.0
 LINE_SECONDS = 3.0
 """Between two lines where there is no terminal."""
+BUSY_SECONDS = 10.0
+"""The same while there is nothing new but that a batch goes on."""
 
 
 def run_pipeline(options: argparse.Namespace) -> int:
@@ -46,6 +54,11 @@ def run_pipeline(options: argparse.Namespace) -> int:
         return failed("pipeline run", f"no broker answers: {why}")
     if job.reset is not None and not _is_agreed(job, job.reset, options.yes):
         return FAILED
+    silence = _silence(job.wishes.bootstrap)
+    if silence is not None and job.wishes.once:
+        return failed("pipeline run", silence)
+    if silence is not None:
+        say(f"{silence}. Waiting {ANSWER_SECONDS:.0f} s for one ...")
     shown = _Shown(options.once, options.json)
     page = Page()
 
@@ -59,7 +72,7 @@ def run_pipeline(options: argparse.Namespace) -> int:
             say(f"metrics at http://{metrics[0]}:{port}/metrics")
         stack.enter_context(shown.opened())
         try:
-            outcome = run(job, watch, shown.say)
+            outcome = run(job, watch, shown.say, shown.close)
         except Failed as problem:
             return _told_failure(shown, problem, job)
     return _told_end(shown, outcome, job)
@@ -79,6 +92,16 @@ def _job(options: argparse.Namespace, file: Loaded) -> Job:
         reset=Reset(options.drop_tables) if options.reset else None,
         is_verbose=options.verbose,
     )
+
+
+def _silence(bootstrap: str) -> str | None:
+    """That nobody takes connections, which the client library would see after ten seconds; None if somebody does."""
+    asked = [Address(*each) for each in addresses(bootstrap)]
+    try:
+        first_answer(asked, DIAL_SECONDS, lambda broker: None)
+    except NoAnswer as problem:
+        return nobody(problem)
+    return None
 
 
 def _metrics_address(text: str | None) -> tuple[str, int] | None:
@@ -115,7 +138,7 @@ class _Shown:
         self._once, self._as_json = once, as_json
         self.console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
-        self._last_line = 0.0
+        self._last_line: float | None = None
         self._heard = 0
 
     @contextmanager
@@ -126,6 +149,11 @@ class _Shown:
         with Live(console=self.console, refresh_per_second=4, transient=True) as self._live:
             yield
         self._live = None
+
+    def close(self) -> None:
+        """Now, whatever else is going on: the view goes, and the terminal's cursor is back."""
+        if self._live is not None:
+            self._live.stop()
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False, soft_wrap=True)
@@ -139,9 +167,17 @@ class _Shown:
                 print(json.dumps(document(standing, spoke)), flush=True)
         elif self._live is not None:
             self._live.update(view.live(standing, self._once))
-        elif time.monotonic() - self._last_line >= LINE_SECONDS and spoke:
+        elif self._is_time_for_a_line(standing, bool(spoke)):
             self._last_line = time.monotonic()
             say(view.line(standing, self._once))
+
+    def _is_time_for_a_line(self, standing: Standing, has_news: bool) -> bool:
+        """Something new, or a batch that takes long: then it shall not look as if nothing went on."""
+        if self._last_line is None:
+            self._last_line = time.monotonic()
+        waited = time.monotonic() - self._last_line
+        is_busy = any(query.under_way is not None for query in standing.queries.values())
+        return waited >= (LINE_SECONDS if has_news else BUSY_SECONDS) and (has_news or is_busy)
 
     def end(self, standing: Standing, how: str) -> None:
         if self._as_json:

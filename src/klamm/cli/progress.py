@@ -1,20 +1,28 @@
-"""How far it is, on standard error: a line that changes, on a terminal and only when it takes long."""
+"""How far it is, on standard error: a line that changes, on a terminal and only when it takes long; for those that take
+minutes, elsewhere a line now and then."""
 
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 0.2
+LINE_SECONDS = 30.0
+"""Where there is no terminal."""
 
 
 class Progress:
     """`progress.show(lambda: "1,000 records")`, as often as one likes; the text is made only when it is shown."""
 
-    def __init__(self, wanted: bool = True) -> None:
-        self._is_shown = wanted and sys.stderr.isatty()
+    def __init__(self, wanted: bool = True, lines: bool = False) -> None:
+        """With `lines`, also where there is no terminal."""
+        self._is_terminal = sys.stderr.isatty()
+        self._is_shown = wanted and (self._is_terminal or lines)
+        self._every = EVERY_SECONDS if self._is_terminal else LINE_SECONDS
         self.began = time.monotonic()
-        self._next = self.began + FIRST_SECONDS
+        self._next = self.began + (FIRST_SECONDS if self._is_terminal else LINE_SECONDS)
         self._has_line = False
 
     @property
@@ -23,9 +31,30 @@ class Progress:
 
     def show(self, text: Callable[[], str]) -> None:
         if self._is_shown and time.monotonic() >= self._next:
-            self._next = time.monotonic() + EVERY_SECONDS
-            self._has_line = True
-            print(f"\r\x1b[K{text()}", end="", file=sys.stderr, flush=True)
+            self._next = time.monotonic() + self._every
+            self._has_line = self._is_terminal
+            start, end = ("\r\x1b[K", "") if self._is_terminal else ("", "\n")
+            print(f"{start}{text()}", end=end, file=sys.stderr, flush=True)
+
+    @contextmanager
+    def shown(self, text: Callable[[], str]) -> Iterator[None]:
+        """By itself, for whoever is busy with something else meanwhile."""
+        over = threading.Event()
+
+        def show() -> None:
+            while not over.wait(EVERY_SECONDS):
+                self.show(text)
+
+        thread = threading.Thread(target=show, name="progress", daemon=True)
+        if self._is_shown:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._is_shown:
+                thread.join()
+            self.clear()
 
     def clear(self) -> None:
         if self._has_line:

@@ -1,6 +1,5 @@
 """`klamm sim`: whole clusters with their clients in a simulator, from seeds, and every promise checked."""
 
-import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -9,7 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from klamm.cli.options import add_json, parser_of
-from klamm.cli.saying import FAILED, print_json
+from klamm.cli.parsing import did_you_mean
+from klamm.cli.progress import Progress
+from klamm.cli.saying import FAILED, print_json, say
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
 from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
@@ -29,12 +30,12 @@ examples:
   klamm sim --seed 42 --verbose             with its story: what happened to whom, line by line
   klamm sim --seed 42 --without pause,cut   the same run with less trouble
 
-exit code 0: every promise was kept; 1: one was broken
+exit code 0: every promise was kept; 1: one was broken; 130: Ctrl-C, after a summary of the runs until then
 """
 
 TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, GROUPS)
 LAST_LINES = 60
-STATUS_SECONDS = 0.5
+INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:
@@ -59,7 +60,8 @@ def run(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     unknown = [name for name in _names(options) if name not in TROUBLES]
     if unknown:
-        parser.error(f"there is no such trouble: {', '.join(unknown)}; there are {', '.join(TROUBLES)}")
+        hint = did_you_mean(unknown[0], TROUBLES) or f" There are {', '.join(TROUBLES)}."
+        parser.error(f"there is no such trouble: {', '.join(unknown)}.{hint}")
     if options.jobs < 1:
         parser.error("--jobs: at least one run at a time")
     return _one(options) if options.seed is not None else _many(options)
@@ -93,15 +95,21 @@ def _outcomes(options: Namespace, count: int) -> Iterator[Outcome]:
 
 def _many(options: Namespace) -> int:
     count = 100 if options.seeds is None else options.seeds
-    tally, failed, began = Tally(), None, time.monotonic()
-    with closing(_told(_outcomes(options, count), count, tally)) as told:
-        for outcome in told:
-            if outcome.failure is not None:
-                failed = outcome
-                break
-            tally.add(outcome)
+    tally, failed, began, is_interrupted = Tally(), None, time.monotonic(), False
+    try:
+        with closing(_told(_outcomes(options, count), count, tally)) as told:
+            for outcome in told:
+                if outcome.failure is not None:
+                    failed = outcome
+                    break
+                tally.add(outcome)
+    except KeyboardInterrupt:
+        is_interrupted = True
+        say(f"interrupted after {tally.runs:,} of {count:,} runs")
     seconds = time.monotonic() - began
     document = _tally_document(options, tally, failed, seconds)
+    if is_interrupted:
+        document["interrupted"] = True
     if options.results is not None:
         with options.results.open("a") as results:
             results.write(_one_line(document) + "\n")
@@ -110,24 +118,26 @@ def _many(options: Namespace) -> int:
     else:
         print(_tally_text(tally, seconds))
     if failed is None:
-        return 0
+        return INTERRUPTED if is_interrupted else 0
     if not options.json:
         _show_failure(failed)
     return FAILED
 
 
 def _told(runs: Iterator[Outcome], count: int, tally: Tally) -> Generator[Outcome, None, None]:
-    """The same runs, with a line on the terminal that says how far they are."""
-    shows = sys.stderr.isatty()
-    said = 0.0
-    for outcome in runs:
-        yield outcome
-        if shows and time.monotonic() - said > STATUS_SECONDS:
-            said = time.monotonic()
-            done = f"{tally.runs:,} of {count:,} runs, {tally.simulated_ms / 3_600_000:.1f} simulated hours"
-            print(f"\r{done}, {sum(tally.faults.values()):,} faults ", end="", file=sys.stderr, flush=True)
-    if shows:
-        print("\r" + " " * 78 + "\r", end="", file=sys.stderr, flush=True)
+    """The same runs, and how far they are. Between them: a thread would be copied with the processes that run them."""
+    progress = Progress(lines=True)
+    try:
+        for outcome in runs:
+            yield outcome
+            progress.show(
+                lambda: (
+                    f"{tally.runs:,} of {count:,} runs, {tally.simulated_ms / 3_600_000:.1f} simulated hours, "
+                    f"{sum(tally.faults.values()):,} faults"
+                )
+            )
+    finally:
+        progress.clear()
 
 
 def _show_failure(failed: Outcome) -> None:

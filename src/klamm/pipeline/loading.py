@@ -13,9 +13,10 @@ from pathlib import Path
 from types import ModuleType
 
 from klamm.pipeline.declaration import Pipeline
-from klamm.pipeline.problems import BadPipeline, PipelineError, meant
+from klamm.pipeline.problems import INSTALL, BadPipeline, PipelineError, listed, meant
 
 VARIABLE = "pipeline"
+MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,8 @@ def loaded(path: str | Path) -> Loaded:
 
 
 def _executed(path: Path) -> tuple[ModuleType, list[ModuleType]]:
+    if path.is_dir():
+        raise PipelineError(f"{path} is a directory, and a pipeline is a file.{_files_of(path)}")
     if not path.is_file():
         near = [each.name for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
         hint = meant(path.name, near) if near else " `klamm pipeline example` writes one to start from."
@@ -96,6 +99,11 @@ def _executed(path: Path) -> tuple[ModuleType, list[ModuleType]]:
     return module, _beside(beside, set(sys.modules) - before - {name})
 
 
+def _files_of(directory: Path) -> str:
+    names = sorted(str(each) for each in directory.glob("*.py"))
+    return f" In it {'is' if len(names) == 1 else 'are'} {listed(names)}." if 0 < len(names) <= MOST_NAMED else ""
+
+
 def _beside(directory: Path, names: set[str]) -> list[ModuleType]:
     found = []
     for name in sorted(names):
@@ -115,7 +123,7 @@ def _at(problem: BaseException, path: Path) -> str:
 def _advice(problem: ImportError) -> str:
     missing = (problem.name or "").partition(".")[0]
     if missing in ("pyspark", "pyarrow", "deltalake", "pandas") and isinstance(problem, ModuleNotFoundError):
-        return " Pipelines need Spark: `pip install 'klamm[spark]'`."
+        return f" Pipelines need Spark: {INSTALL}."
     if missing == "klamm" and problem.name is not None and hasattr(sys.modules.get(problem.name), "__all__"):
         return f" `{problem.name}` has {', '.join(sys.modules[problem.name].__all__)}."
     return " Install it where `klamm` is installed, or put the module beside the file."

@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+INSTALL = "`pip install 'klamm[spark,java]'`, or in a checkout `pip install '.[spark,java]'`"
+"""What brings Spark and a Java: to those who have Klamm from the package index, and to those who have its sources."""
+
 
 class PipelineError(Exception):
     """It cannot be run, or it stopped. The text is all that is shown, unless somebody asks for more."""

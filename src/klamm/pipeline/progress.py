@@ -5,6 +5,7 @@ What the writer counted is added to it. All the rest, the view, the metrics, the
 """
 
 import json
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,18 @@ from klamm.pipeline.source.position import said_in
 from klamm.pipeline.writing import Done
 
 Offsets = dict[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A batch that is being written: Spark says nothing of it before it is done, which may take minutes."""
+
+    batch: int
+    seconds: float
+
+    @classmethod
+    def of(cls, begun: tuple[int, float] | None) -> "UnderWay | None":
+        return None if begun is None else cls(begun[0], time.monotonic() - begun[1])
 
 
 @dataclass(slots=True)
@@ -35,6 +48,7 @@ class QueryStanding:
     state_rows: int = 0
     watermark: str = ""
     is_over: bool = False
+    under_way: UnderWay | None = None
 
     @property
     def lag(self) -> Offsets:

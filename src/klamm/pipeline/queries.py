@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline import parsing
-from klamm.pipeline.declaration import Pipeline, Source, Table
+from klamm.pipeline.declaration import Source, Table
+from klamm.pipeline.earlier import group_of, note_of
 from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.planning import Plan, PlannedQuery, given
 from klamm.pipeline.problems import BadPipeline
-from klamm.pipeline.progress import QueryStanding, Standing, note
+from klamm.pipeline.progress import QueryStanding, Standing, UnderWay, note
 from klamm.pipeline.tables import DoesNotFit, open_table
 from klamm.pipeline.writing import QUARANTINE_KEY, BatchWriter, Gate
 
@@ -106,6 +107,7 @@ class Queries:
                     note(self.standing, name, report, done)
                     spoke.append(name)
             running.seen = {report["timestamp"] for report in reports}
+            self.standing.queries[name].under_way = UnderWay.of(running.writer.at)
             if is_over and not self._gate.is_closed:
                 self._note_end(name, running)
         return spoke
@@ -186,7 +188,8 @@ class Queries:
             "subscribe": source.topic,
             "startingOffsets": "earliest",
             "maxOffsetsPerTrigger": str(self._wishes.batch_records),
-            "kafka.group.id": group_of(self._plan.pipeline, query),
+            "kafka.group.id": group_of(self._plan.pipeline, query.name),
+            "klamm.group.note": note_of(self._directory.path),
             **self._kafka_options,
             **source.options,
         }
@@ -233,11 +236,6 @@ def new_columns(spark: "SparkSession", plan: Plan, directory: Directory) -> dict
 
 def _settings(output: Table) -> dict[str, Any]:
     return {"format": output.format, "key": tuple(output.key), "on_match": output.on_match}
-
-
-def group_of(pipeline: Pipeline, query: PlannedQuery) -> str:
-    """The consumer group under which `klamm group describe`, and every other tool, sees how far a query has read."""
-    return f"{pipeline.name}-{query.name}"
 
 
 def _is_passing(problem: BaseException) -> bool:

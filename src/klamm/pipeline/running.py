@@ -1,9 +1,9 @@
 """`klamm pipeline run`, without the command line: everything looked at before the start, then run to its end.
 
-What can be wrong is found in this order: the file, Spark and Java, the flow, the cluster, the topics, the checkpoints.
-Nothing is changed before all of it is right, but for topics that the pipeline writes to. What --reset forgets, it
-forgets last, when these are made: neither a mistake in the file nor a cluster that refuses shall cost anybody their
-tables.
+What can be wrong is found in this order: the file, the cluster, the topics, whether a run with another directory has
+read here before (`earlier.py`), Spark and Java, the flow, the checkpoints. Nothing is changed before all of it is
+right, but for topics that the pipeline writes to. What --reset forgets, it forgets last, when these are made: neither a
+mistake in the file nor a cluster that refuses shall cost anybody their tables.
 """
 
 import time
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from klamm.pipeline import topics
 from klamm.pipeline.causes import paragraph
+from klamm.pipeline.earlier import NotSeen, ReadBefore, asking, earlier_runs
+from klamm.pipeline.earlier import told as told_earlier
 from klamm.pipeline.keeping import REMEDY, Directory
 from klamm.pipeline.loading import Loaded
 from klamm.pipeline.planning import planned
@@ -69,8 +71,8 @@ class Failed(PipelineError):  # noqa: N818
         self.standing, self.cause = standing, cause
 
 
-def run(job: Job, watch: Watch, say: Say) -> Outcome:
-    with job.directory.held(), StopSignals(say) as signals:
+def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: None) -> Outcome:
+    with job.directory.held(), StopSignals(say, at_end) as signals:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
         if new and not job.makes_topics:
@@ -78,6 +80,8 @@ def run(job: Job, watch: Watch, say: Say) -> Outcome:
             raise topics.NoTopic(f"topics are missing that the pipeline writes to. Make them: {commands}.")
         if job.reset is None:
             job.directory.check_cluster(cluster.cluster_id)
+            if topics.GROUPS in cluster.partitions and not job.directory.is_begun:
+                _look_back(job, new, say)
         say(f"starting Spark ({job.master}) ...")
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
             signals.listen()
@@ -145,6 +149,24 @@ def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> 
             f"query {name} stopped: {told.rstrip('.')}{end}{next_time}", queries.standing, problem
         ) from problem
     return Outcome(queries.standing, was_stopped)
+
+
+def _look_back(job: Job, new: list[topics.NewTopic], say: Say) -> None:
+    """ReadBefore if it would write again to topics what an earlier run with another directory has written there."""
+    ask = asking(job.wishes.bootstrap, _client_settings(job.wishes), topics.ANSWER_SECONDS)
+    pipeline = job.loaded.pipeline
+    try:
+        found = earlier_runs(pipeline, job.wishes.kafka, ask)
+    except NotSeen as problem:
+        # Perhaps nobody may look at groups here: that is no reason not to read.
+        say(f"whether this pipeline has read on this cluster before could not be seen: {problem}")
+        return
+    made_now = {each.name for each in new}
+    written = [name for name in pipeline.topic_names if name not in made_now]
+    if found and written:
+        raise ReadBefore(told_earlier(found, job.directory, written))
+    if found:
+        say(told_earlier(found, job.directory, written))
 
 
 def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from klamm.pipeline.causes import paragraph
 from klamm.pipeline.java import NoJava
 from klamm.pipeline.loading import Loaded
-from klamm.pipeline.problems import PipelineError
+from klamm.pipeline.problems import INSTALL, PipelineError
 from klamm.pipeline.session import new_session
 
 if TYPE_CHECKING:
@@ -94,4 +94,4 @@ def _be_quiet() -> None:
 def check_installed() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise PipelineError(f"pipelines need {', '.join(missing)}: `pip install 'klamm[spark]'` brings it.")
+        raise PipelineError(f"pipelines need {', '.join(missing)}. To have it: {INSTALL}.")

@@ -12,8 +12,9 @@ INTERRUPTED = 130
 
 
 class StopSignals:
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, say: Callable[[str], None], at_end: Callable[[], None] = lambda: None) -> None:
+        """`at_end` is called before the process ends at once, to leave the terminal as it was."""
+        self._say, self._at_end = say, at_end
         self._before: dict[int, Any] = {}
         self.were_seen = False
 
@@ -33,6 +34,7 @@ class StopSignals:
 
     def _ask(self, number: int, frame: object) -> None:
         if self.were_seen:
+            self._at_end()
             self._say("ended at once; the next run repeats the batch")
             os._exit(INTERRUPTED)
         self.were_seen = True

@@ -13,6 +13,8 @@ from klamm.pipeline.problems import PipelineError, meant
 
 ANSWER_SECONDS = 10.0
 MOST_REPLICAS = 3
+GROUPS = "__consumer_offsets"
+"""Where a cluster keeps what groups have read; not there before the first of them."""
 
 
 class NoCluster(PipelineError):  # noqa: N818
@@ -49,7 +51,7 @@ def seen(bootstrap: str, settings: Mapping[str, str], seconds: float = ANSWER_SE
     from confluent_kafka import KafkaException
 
     complaints: list[str] = []
-    admin = _admin(bootstrap, settings, complaints)
+    admin = admin_of(bootstrap, settings, complaints)
     try:
         metadata = admin.list_topics(timeout=seconds)
     except KafkaException as problem:
@@ -88,7 +90,7 @@ def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> No
     from confluent_kafka.cimpl import NewTopic as Asked
 
     asked = [Asked(each.name, num_partitions=each.partitions, replication_factor=each.replicas) for each in new]
-    admin = _admin(bootstrap, settings, [])
+    admin = admin_of(bootstrap, settings, [])
     futures = admin.create_topics(asked, operation_timeout=ANSWER_SECONDS) if asked else {}
     for each in new:
         try:
@@ -101,7 +103,8 @@ def make(new: list[NewTopic], bootstrap: str, settings: Mapping[str, str]) -> No
                 ) from problem
 
 
-def _admin(bootstrap: str, settings: Mapping[str, str], complaints: list[str]) -> Any:
+def admin_of(bootstrap: str, settings: Mapping[str, str], complaints: list[str]) -> Any:
+    """A client; what it complains of goes to `complaints`."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

@@ -10,6 +10,8 @@ from rich.text import Text
 
 from klamm.pipeline.progress import Offsets, QueryStanding, Standing
 
+LONG_SECONDS = 5.0
+"""A batch that takes so long is told of before it is done."""
 WORST = 3
 """So many partitions are named; of the others it is said that they are less."""
 
@@ -31,14 +33,23 @@ def _queries(standing: Standing, once: bool) -> Grid:
         has_begun = query.batches > 0
         grid.add_row(
             query.name,
-            str(query.last_batch) if has_begun else "-",
-            f"{query.batch_seconds:.1f} s" if has_begun else "-",
+            *_batch(query),
             f"{query.records_per_second:,.0f}" if has_begun else "-",
             f"{sum(query.lag.values()):,}" if query.ends else "-",
             _bar(query) if once else worst(query.lag),
             f"{query.late:,}" if query.late else "",
         )
     return grid
+
+
+def _batch(query: QueryStanding) -> tuple[str, str]:
+    """Which one, and how long it took or takes. One that goes by quickly is told of when it is done."""
+    now = query.under_way
+    if now is not None and (not query.batches or now.seconds >= LONG_SECONDS):
+        return str(now.batch), f"{now.seconds:.0f} s so far"
+    if not query.batches:
+        return "-", "-" if query.ends else "starts"
+    return str(query.last_batch), f"{query.batch_seconds:.1f} s"
 
 
 def _bar(query: QueryStanding) -> RenderableType:
@@ -81,11 +92,13 @@ def line(standing: Standing, once: bool) -> str:
 
 
 def _in_words(query: QueryStanding, once: bool) -> str:
+    now = query.under_way
     if not query.batches and not query.ends:
-        return f"{query.name} begins"
+        return f"{query.name} starts" if now is None else f"{query.name} in batch {now.batch} for {now.seconds:.0f} s"
     stands = f"{query.share:.0%}" if once else f"lag {sum(query.lag.values()):,}"
+    long = f", in batch {now.batch} for {now.seconds:.0f} s" if now is not None and now.seconds >= LONG_SECONDS else ""
     rate = f" at {query.records_per_second:,.0f} records/s" if query.batches and not query.is_over else ""
-    return f"{query.name} {stands}{rate}"
+    return f"{query.name} {stands}{rate}{long}"
 
 
 def summary(standing: Standing, ended: str) -> RenderableType:

@@ -7,6 +7,7 @@ table has it: Spark's state, and with it the watermark, moves on only if it is.
 """
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -92,10 +93,13 @@ class BatchWriter:
         self.done: dict[int, Done] = {}
         self.begun = Done()
         """What is written of the batch that it is at, or failed in."""
+        self.at: tuple[int, float] | None = None
+        """That batch, and when it began, on the clock of time.monotonic."""
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         try:
             self._gate.pass_through(self.query.name)
+            self.at = batch_id, time.monotonic()
             self.done[batch_id] = self._written(batch, batch_id)
             self.begun = Done()
         except Stopped:
@@ -103,6 +107,8 @@ class BatchWriter:
         except BaseException as problem:
             self.failure = problem
             raise
+        finally:
+            self.at = None
 
     def _written(self, batch: "DataFrame", batch_id: int) -> Done:
         is_kept = bool(self.query.operators) or len(self.query.outputs) + 2 * bool(self.query.quarantines) > 1

@@ -2,6 +2,7 @@
 
 import gc
 import multiprocessing
+import signal
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -53,9 +54,15 @@ def outcomes(seeds: Iterable[int], jobs: int, without: Collection[str] = ()) -> 
     if jobs == 1:
         yield from map(partial(outcome_of_seed, without=without), seeds)
         return
-    # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
-    with multiprocessing.get_context("fork").Pool(jobs, gc.disable, maxtasksperchild=50) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs, _begin_worker, maxtasksperchild=50) as pool:
         yield from pool.imap_unordered(partial(outcome_of_seed, without=without), seeds)
+
+
+def _begin_worker() -> None:
+    # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
+    gc.disable()
+    # Ctrl-C reaches all of them; whoever listens to them ends them, without a stack trace of each.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def shrunk(outcome: Outcome) -> Outcome:

@@ -34,6 +34,31 @@ def test_who_comes_after_it_closed_waits_and_writes_nothing() -> None:
     assert len(ended) == 1
 
 
+def test_which_batch_it_is_at_is_known_meanwhile() -> None:
+    seen: list[Any] = []
+
+    class Kept:
+        def write(self, rows: Any, batch_id: int) -> Any:
+            assert writer.at is not None
+            seen.append(writer.at[0])
+            return Written(5)
+
+    def rows(orders: Any) -> Any:
+        return orders
+
+    class Frame:
+        isStreaming = False  # noqa: N815
+
+    from klamm.pipeline.declaration import Table
+
+    query = PlannedQuery("orders", (Source("orders"),), (Table("all", rows),), None)
+    tables: Any = {"all": Kept()}
+    writer = BatchWriter(query, Flow(["orders"], [rows]), Gate(), tables, lambda *each: None)
+    frame: Any = Frame()
+    writer(frame, 7)
+    assert seen == [7] and writer.at is None
+
+
 def test_what_went_wrong_in_a_batch_is_kept_as_it_was_and_what_was_written_of_it() -> None:
     class Kept:
         def write(self, rows: Any, batch_id: int) -> Any:

@@ -68,7 +68,7 @@ def test_a_name_that_klamm_does_not_have(tmp_path: Path) -> None:
 def test_spark_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("pyspark", "pyspark.sql"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert "pip install 'klamm[spark]'" in complaint(tmp_path, "from pyspark.sql import DataFrame\n")
+    assert "pip install 'klamm[spark,java]'" in complaint(tmp_path, "from pyspark.sql import DataFrame\n")
 
 
 def test_something_else_goes_wrong(tmp_path: Path) -> None:

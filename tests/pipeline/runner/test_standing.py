@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from klamm.cli.pipeline_run import _Shown
 from klamm.pipeline import view
 from klamm.pipeline.metrics import Page, exposition, served
-from klamm.pipeline.progress import QueryStanding, Standing, document, note, offsets_of
+from klamm.pipeline.progress import QueryStanding, Standing, UnderWay, document, note, offsets_of
 from klamm.pipeline.writing import Done
 
 
@@ -106,6 +106,48 @@ def test_the_live_view() -> None:
     assert "50%" in shown(view.live(half_way(), once=True)) and "25%" in shown(view.live(half_way(), once=True))
     waiting = Standing("shop", {"orders": QueryStanding("orders", ("orders",))}, ("table orders",))
     assert "0%" in shown(view.live(waiting, once=True))
+
+
+def test_a_first_batch_that_takes_long_is_told_of_before_it_is_done() -> None:
+    """Spark reports a batch when it is written, which may be a minute after it was begun."""
+    query = QueryStanding("orders", ("orders",))
+    standing = Standing("shop", {"orders": query}, ("table orders",), seconds=12.0)
+    assert "starts" in shown(view.live(standing, once=True))
+    assert view.line(standing, once=True) == "shop, 12.0 s: orders starts; 0 quarantined"
+    query.under_way = UnderWay(0, 8.2)
+    assert "8 s so far" in shown(view.live(standing, once=True))
+    assert view.line(standing, once=True) == "shop, 12.0 s: orders in batch 0 for 8 s; 0 quarantined"
+
+
+def test_a_later_one_only_if_it_takes_long() -> None:
+    standing = half_way()
+    standing.queries["orders"].under_way = UnderWay(1, 0.4)
+    standing.queries["revenue"].under_way = UnderWay(1, 9.0)
+    text = shown(view.live(standing, once=True))
+    assert "9 s so far" in text and "0 s so far" not in text
+    assert "orders 50% at 400 records/s; revenue 25% at 200 records/s, in batch 1 for 9 s;" in view.line(standing, True)
+
+
+def test_where_there_is_no_terminal_a_long_batch_gets_a_line_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("klamm.cli.pipeline_run.time.monotonic", lambda: now[0])
+    standing, shown_to = half_way(), _Shown(once=True, as_json=False)
+    said = []
+    for now[0], under_way, spoke in (
+        (150.0, None, []),  # Spark has taken long to start.
+        (151.0, UnderWay(0, 1.0), []),
+        (159.0, UnderWay(0, 9.0), []),
+        (160.5, UnderWay(0, 10.5), []),
+        (162.0, None, ["orders"]),
+        (164.0, None, ["orders"]),
+        (190.0, None, []),
+    ):
+        standing.queries["orders"].under_way = under_way
+        shown_to.show(standing, spoke)
+        said.append("orders" in capsys.readouterr().err)
+    assert said == [False, False, False, True, False, True, False]
 
 
 def test_the_worst_partitions_are_named() -> None:

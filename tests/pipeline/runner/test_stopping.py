@@ -10,7 +10,7 @@ from klamm.pipeline.stopping import StopSignals
 TWICE = """
 import os, signal
 from klamm.pipeline.stopping import StopSignals
-with StopSignals(print) as signals:
+with StopSignals(print, lambda: print("the view goes")) as signals:
     os.kill(os.getpid(), signal.SIGTERM)
     assert signals.were_seen
     os.kill(os.getpid(), signal.SIGINT)
@@ -32,4 +32,5 @@ def test_the_first_asks() -> None:
 
 def test_the_second_ends_it() -> None:
     ended = subprocess.run([sys.executable, "-u", "-c", TWICE], capture_output=True, text=True, check=False)
-    assert ended.returncode == 130 and "ended at once" in ended.stdout and "still here" not in ended.stdout
+    assert ended.returncode == 130 and "still here" not in ended.stdout
+    assert ended.stdout.splitlines()[1:] == ["the view goes", "ended at once; the next run repeats the batch"]

@@ -62,7 +62,7 @@ class Watched(Queries):
             raise self.refusals.pop()
         self.made.append(Query())
         made: Any = self.made[-1]
-        writer: Any = SimpleNamespace(query=query, failure=None, done={}, begun=Done())
+        writer: Any = SimpleNamespace(query=query, failure=None, done={}, begun=Done(), at=None)
         return _Running(made, writer, restarts)
 
     def finish(self, batch: int) -> None:

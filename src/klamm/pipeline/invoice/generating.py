@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
                 on_progress=view.show,
             )
     except KafkaException as problem:
-        view.say(f"klamm pipeline generate: {problem.args[0].str()}; is {options.bootstrap} a cluster that runs?")
+        view.say(f"klamm pipeline generate: {options.bootstrap} does not answer any more: {problem.args[0].str()}")
         return 1
     if options.ledger:
         ledger.save(options.ledger)

@@ -24,8 +24,8 @@ class Access(Protocol):
     def rows(self, piece: Range, include_headers: bool) -> "Iterator[pa.RecordBatch]":
         """The range's records, each once and in order; what a log does not have any more, or never had, is left out."""
 
-    def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """A group's progress."""
+    def write_down(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
+        """A group's progress, and a note beside it."""
 
     def close(self) -> None: ...
 

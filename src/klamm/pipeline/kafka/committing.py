@@ -31,16 +31,17 @@ class GroupProgress:
         self._group = group
         self._coordinator: Address | None = None
 
-    def write_down(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_down(self, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
+        """`note` is what a group's readers find beside each offset: Kafka calls it metadata."""
         if offsets:
             what = f"progress of the group {self._group}"
-            self._cluster.patiently(lambda: self._commit(offsets), what, PATIENCE_SECONDS)
+            self._cluster.patiently(lambda: self._commit(offsets, note), what, PATIENCE_SECONDS)
 
-    def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def _commit(self, offsets: Mapping[TopicPartition, int], note: str) -> None:
         connection = self._found()
         try:
             version = connection.version(OFFSET_COMMIT, LAST_VERSION_WITH_NAMES)
-            response: OffsetCommitResponse = connection.ask(OFFSET_COMMIT, self._request(offsets), version)
+            response: OffsetCommitResponse = connection.ask(OFFSET_COMMIT, self._request(offsets, note), version)
         except NoAnswer:
             self._coordinator = None
             self._cluster.forget(connection)
@@ -51,11 +52,11 @@ class GroupProgress:
                     self._coordinator = None
                     raise refused(partition.error_code, f"{topic.name}-{partition.partition_index}")
 
-    def _request(self, offsets: Mapping[TopicPartition, int]) -> OffsetCommitRequest:
+    def _request(self, offsets: Mapping[TopicPartition, int], note: str) -> OffsetCommitRequest:
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for key, offset in sorted(offsets.items()):
             partition = OffsetCommitRequestPartition(
-                partition_index=key.partition, committed_offset=offset, committed_metadata=""
+                partition_index=key.partition, committed_offset=offset, committed_metadata=note
             )
             topics.setdefault(key.topic, []).append(partition)
         return OffsetCommitRequest(

@@ -91,14 +91,14 @@ class LibrdkafkaAccess:
         finally:
             consumer.close()
 
-    def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_down(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
         if not offsets:
             return
         # The second is how long librdkafka looks for the group's coordinator.
         quick = {"socket.timeout.ms": _PATIENCE_MS, "session.timeout.ms": _PATIENCE_MS}
         consumer = self._made(ck.Consumer, {**quick, "group.id": group, "enable.auto.commit": False})
         try:
-            wanted = [ck.TopicPartition(*key, offset) for key, offset in sorted(offsets.items())]
+            wanted = [ck.TopicPartition(*key, offset, metadata=note) for key, offset in sorted(offsets.items())]
             consumer.commit(offsets=wanted, asynchronous=False)
         except ck.KafkaException as error:
             raise _problem(error, f"progress of the group {group}") from error

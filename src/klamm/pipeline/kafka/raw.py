@@ -33,10 +33,10 @@ class RawAccess:
             assert following == fetched.next_position or following >= piece.end
             yield from batches
 
-    def write_down(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    def write_down(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
         if group not in self._progress:
             self._progress[group] = GroupProgress(self._cluster, group)
-        self._progress[group].write_down(offsets)
+        self._progress[group].write_down(offsets, note)
 
     def close(self) -> None:
         self._cluster.close()

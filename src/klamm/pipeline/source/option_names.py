@@ -35,6 +35,7 @@ READING = (
     "kafkaConsumer.pollTimeoutMs",
     "partition.metadata.cache.ttl.ms",
     "klamm.reader",
+    "klamm.group.note",
 )
 OF_KAFKA = (
     "kafka.bootstrap.servers",

@@ -1,8 +1,9 @@
 """The options of a query, understood and checked before anything is asked of a cluster.
 
 Names, meanings, defaults and what is refused are those of Spark's Kafka connector 4.x, so that `format("klamm")` and
-`format("kafka")` are interchangeable. Ours alone is `klamm.reader`: `raw` (our own fetches), `librdkafka`, or `auto`,
-which is librdkafka where `kafka.security.protocol` asks for TLS or SASL.
+`format("kafka")` are interchangeable. Ours alone are `klamm.reader`: `raw` (our own fetches), `librdkafka`, or `auto`,
+which is librdkafka where `kafka.security.protocol` asks for TLS or SASL; and `klamm.group.note`, which is written down
+beside the progress of the group `kafka.group.id`.
 """
 
 import logging
@@ -56,6 +57,7 @@ class SourceOptions:
     include_headers: bool
     fail_on_data_loss: bool
     group: str | None
+    group_note: str
     min_partitions: int | None
     max_records_per_partition: int | None
     max_offsets_per_trigger: int | None
@@ -113,6 +115,7 @@ def _understood(given: Mapping[str, str], starting: Kind) -> SourceOptions:
         include_headers=boolean(given, "includeHeaders", False),
         fail_on_data_loss=boolean(given, "failOnDataLoss", True),
         group=given.get("kafka.group.id"),
+        group_note=given.get("klamm.group.note", ""),
         min_partitions=number(given, "minPartitions", least=1),
         max_records_per_partition=number(given, "maxRecordsPerPartition", least=1),
         max_offsets_per_trigger=most,

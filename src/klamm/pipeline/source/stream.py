@@ -161,7 +161,7 @@ class KlammStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if time.monotonic() < self._write_down_from:
             return
         try:
-            self._access.write_down(group, done.offsets)
+            self._access.write_down(group, done.offsets, self._options.group_note)
             self._written_down = done
         except ClusterProblem as problem:
             self._write_down_from = time.monotonic() + WRITE_DOWN_AGAIN_SECONDS

@@ -1,0 +1,151 @@
+"""A pipeline that has read on a cluster before, started with a directory that knows nothing of it."""
+
+import socket
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import klamm
+from klamm.ids import TopicPartition
+from klamm.pipeline import Pipeline, Source, Topic
+from klamm.pipeline.earlier import Committed, Earlier, ReadBefore, earlier_runs, note_of, told
+from klamm.pipeline.kafka.access import LIBRDKAFKA, RAW, opened
+from klamm.pipeline.keeping import NOTE, Directory
+from klamm.pipeline.loading import loaded
+from klamm.pipeline.queries import Wishes
+from klamm.pipeline.running import Job, _look_back, run
+from klamm.pipeline.source.options import stream_options
+from klamm.pipeline.topics import NewTopic
+from tests.pipeline.runner.shop import FILE
+from tests.pipeline.runner.world import PARTITIONS, make_topic
+
+HERE = socket.gethostname()
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[str]:
+    with klamm.Cluster(brokers=1) as cluster:
+        make_topic(cluster.bootstrap_servers)
+        for topic in ("revenue", "orders.quarantine"):
+            make_topic(cluster.bootstrap_servers, topic)
+        yield cluster.bootstrap_servers
+
+
+def commit(servers: str, group: str, reader: str, note: str, offset: int = 500) -> None:
+    """As the source of a run does it."""
+    options = {"kafka.bootstrap.servers": servers, "subscribe": "orders", "klamm.reader": reader}
+    access = opened(stream_options(options).cluster, reader)
+    access.write_down(group, {TopicPartition("orders", each): offset for each in range(PARTITIONS)}, note)
+    access.close()
+
+
+def begun(tmp_path: Path, servers: str, group: str) -> Job:
+    """A run with a fresh directory."""
+    (tmp_path / "shop.py").write_text(FILE)
+    wishes = Wishes(servers, once=True, kafka={"group.id": group})
+    return Job(loaded(tmp_path / "shop.py"), Directory(tmp_path / "elsewhere"), wishes)
+
+
+def looked_back(job: Job, new: Sequence[NewTopic] = ()) -> list[str]:
+    said: list[str] = []
+    _look_back(job, list(new), said.append)
+    return said
+
+
+@pytest.mark.parametrize("reader", [RAW, LIBRDKAFKA])
+def test_topics_do_not_get_everything_twice_unasked(servers: str, tmp_path: Path, reader: str) -> None:
+    kept, group = tmp_path / "p" / "pipeline-data" / "shop", f"once-by-{reader}"
+    kept.mkdir(parents=True)
+    job = begun(tmp_path, servers, group)
+    assert looked_back(job) == [], "nobody has read yet"
+    commit(servers, group, reader, note_of(kept))
+    with pytest.raises(ReadBefore) as refused:
+        run(job, lambda *each: None, lambda text: None)
+    text = str(refused.value)
+    assert f"up to 1,500 records of orders (group {group})" in text
+    assert f"nothing in {tmp_path / 'elsewhere'}; it is in {kept}." in text
+    assert "topics revenue and orders.quarantine would get everything a second time" in text
+    assert f"To go on from there: --data {kept}." in text and text.endswith("say --reset.")
+    assert not job.directory.path.exists(), "nothing is left where it did not begin"
+
+
+def test_what_is_begun_here_is_gone_on_with(tmp_path: Path) -> None:
+    directory = Directory(tmp_path)
+    assert not directory.is_begun
+    checkpoint = directory.checkpoint("orders")
+    checkpoint.mkdir(parents=True)
+    assert not directory.is_begun
+    (checkpoint / NOTE).write_text("{}")
+    assert directory.is_begun
+
+
+def test_where_nothing_is_written_a_second_time_it_is_only_told(servers: str, tmp_path: Path) -> None:
+    job = begun(tmp_path, servers, "only-tables")
+    commit(servers, "only-tables", RAW, "")
+    (text,) = looked_back(job, [NewTopic("revenue", 1, 1), NewTopic("orders.quarantine", 1, 1)])
+    assert "reads everything again" in text and "--reset" not in text and "where it was kept is not known" in text
+
+
+def test_a_cluster_that_does_not_tell_is_no_reason_not_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("klamm.pipeline.topics.ANSWER_SECONDS", 0.5)
+    (text,) = looked_back(begun(tmp_path, "127.0.0.1:1", "nobody"))
+    assert text.startswith("whether this pipeline has read on this cluster before could not be seen: ")
+
+
+def pipeline_with(**options: str) -> Pipeline:
+    def doubled(orders: Any) -> Any:
+        return orders
+
+    return Pipeline(name="shop", sources=[Source("orders", options=options)], outputs=[Topic("big", doubled)])
+
+
+def test_what_was_read() -> None:
+    committed: Committed = {
+        ("orders", 0): (5, ""),
+        ("orders", 1): (7, "host:/data"),
+        ("orders", 2): (-1001, "what somebody else writes here"),
+        ("other", 0): (9, ""),
+    }
+    answers = {"shop-orders": committed, "shop-doubled": {("orders", 0): (0, "host:/data")}}
+    assert earlier_runs(pipeline_with(), {}, lambda groups: {group: answers[group] for group in groups}) == [
+        Earlier("shop-orders", 12, ("orders",), "host:/data")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "groups"),
+    [
+        ({}, {}, ["shop-doubled", "shop-orders"]),
+        ({}, {"group.id": "mine"}, ["mine"]),
+        ({"kafka.group.id": "its own"}, {"group.id": "mine"}, ["its own"]),
+    ],
+)
+def test_the_groups_that_are_asked_about(options: dict[str, str], settings: dict[str, str], groups: list[str]) -> None:
+    asked: list[str] = []
+
+    def ask(names: Collection[str]) -> dict[str, Committed]:
+        asked.extend(names)
+        return {name: {} for name in names}
+
+    assert earlier_runs(pipeline_with(**options), settings, ask) == []
+    assert sorted(asked) == groups
+
+
+def test_where_it_was_kept(tmp_path: Path) -> None:
+    directory = Directory(tmp_path / "new")
+
+    def said(place: str) -> str:
+        return told([Earlier("shop-orders", 5, ("orders",), place)], directory, ["sums"])
+
+    assert f"it is in {tmp_path}. " in said(f"{HERE}:{tmp_path}")
+    assert "it was kept in /srv/x on far. " in said("far:/srv/x")
+    assert "it was kept in /no/such, which has gone. " in said(f"{HERE}:/no/such")
+    assert "it was kept there, and has gone. " in said(note_of(directory.path))
+    assert "topic sums would get everything a second time" in said("")
+
+
+def test_a_note_is_short_enough_for_any_broker() -> None:
+    assert note_of(Path("/data")) == f"{HERE}:/data"
+    assert note_of(Path("/" + "x" * 2_000)) == ""

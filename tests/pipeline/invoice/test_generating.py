@@ -64,3 +64,12 @@ def test_a_pace_is_kept_without_turning_in_circles(monkeypatch: pytest.MonkeyPat
         pace.wait_for(record, poll)
     assert 4.98 < now - 100.0 < 5.01
     assert asked < 1_000
+
+
+def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a record that the client library gives up by itself it sends others a second time."""
+    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.2)
+    monkeypatch.setattr(sending, "FLUSH_SECONDS", 0.05)
+    sent = sending.send(generated(RECIPE), "127.0.0.1:1", "invoice", on_sent=lambda _: None)
+    assert sent.acknowledged == 0 and len(sent.errors) == sent.records > COUNT
+    assert {error.partition("str=")[2] for error in sent.errors} == {'"Local: Purged in queue"}'}

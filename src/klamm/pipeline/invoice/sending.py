@@ -18,6 +18,7 @@ PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
 ROUND = 20_000
 GIVE_UP_SECONDS = 600
 LOOK_SECONDS = 30
+FLUSH_SECONDS = 1.0
 POLL_EVERY = 500
 AHEAD_SECONDS = 0.01
 """So far ahead of their time records may be. librdkafka waits whole milliseconds, and for less than one not at all: who
@@ -28,7 +29,8 @@ SETTINGS = {
     "linger.ms": 20,
     "compression.type": "lz4",
     "queue.buffering.max.messages": ROUND,
-    "delivery.timeout.ms": GIVE_UP_SECONDS * 1_000,
+    # Behind a record that it gives up itself, the library would send others again under a new epoch: doubled.
+    "message.timeout.ms": 0,
     "log_level": 2,
 }
 
@@ -49,8 +51,8 @@ def send(
     on_sent: Callable[[Invoice], None],
     on_progress: Callable[[Sent], None] = lambda _: None,
 ) -> Sent:
-    """Returns when everything is acknowledged or given up, which takes `GIVE_UP_SECONDS` at most. `on_sent` hears of
-    every record that is on its way; with the first that is given up the sending ends."""
+    """Returns when everything is acknowledged, or nothing has been for `GIVE_UP_SECONDS`: then all that waits is given
+    up. `on_sent` hears of every record that is on its way; with the first that fails the sending ends."""
     sent = Sent()
 
     def delivered(error: object, _: object) -> None:
@@ -103,8 +105,13 @@ def _produce(producer: Producer, topic: str, invoice: Invoice, delivered: Callab
 
 
 def _wait_acknowledged(producer: Producer, sent: Sent, on_progress: Callable[[Sent], None]) -> None:
-    while producer.flush(1.0):
+    acknowledged, since = sent.acknowledged, time.monotonic()
+    while producer.flush(FLUSH_SECONDS):
         on_progress(sent)
+        if sent.acknowledged != acknowledged:
+            acknowledged, since = sent.acknowledged, time.monotonic()
+        elif time.monotonic() > since + GIVE_UP_SECONDS:
+            producer.purge()
 
 
 class _Pace:

@@ -115,6 +115,14 @@ def test_a_pause_a_start_and_nobody_who_answers() -> None:
     assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
 
 
+def test_where_too_few_voters_run_nobody_is_controller_and_it_is_said() -> None:
+    """The voters are 0, 3 and 6; the controller, 0, still runs."""
+    lost = replace(healthy(), states={**healthy().states, 3: "dead", 6: "paused"})
+    assert "1 of 3 voters runs: no majority, so nothing can be decided" in drawn(scene(lost))
+    assert row(scene(lost), 0)[1] == "voter"
+    assert summary(lost).startswith("5 of 7 nodes running, no majority; ")
+
+
 def test_the_latest_happenings_that_there_is_room_for() -> None:
     happened = tuple(Happened(f"12:00:{second:02}", f"event {second}") for second in range(30))
     full = replace(scene(healthy()), happened=happened)

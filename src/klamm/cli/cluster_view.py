@@ -17,7 +17,7 @@ from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
-from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word, undecided
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
@@ -72,7 +72,8 @@ def summary(look: Look) -> str:
     """The cluster in a line, for who cannot be shown more."""
     running = sum(look.state(node.node_id) == "running" for node in look.nodes)
     told = f"{_contents(look)}, {_trouble(look)}" if look.is_answered else "no broker answers"
-    return f"{running} of {counted(len(look.nodes), 'node')} running; {told}"
+    majority = "" if look.can_decide else ", no majority"
+    return f"{running} of {counted(len(look.nodes), 'node')} running{majority}; {told}"
 
 
 def _contents(look: Look) -> str:
@@ -87,6 +88,8 @@ def _head(scene: Scene) -> RenderableType:
         Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
         Text.assemble(("cluster            ", "dim"), f"{_contents(look)}   ", _trouble(look)),
     ]
+    if not look.can_decide:
+        lines.append(Text(undecided(look.nodes, look.running), style="bold red"))
     if not look.is_answered:
         lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
     # What is there to be copied must not be cut, however narrow the terminal.
@@ -152,7 +155,7 @@ def _role(look: Look, node: NodeRecord) -> Text:
         return Text(state_word(state, node.node_id in look.stopped), style=style)
     if node.is_broker and look.is_answered and node.node_id not in look.live:
         return Text("starting", style="yellow")
-    if look.controller == node.node_id:
+    if look.controller == node.node_id and look.can_decide:
         return Text("controller", style="cyan")
     if node.is_voter:
         return Text("voter" if node.is_broker else "witness")

@@ -303,6 +303,15 @@ class Begun(NamedTuple):
         wait_ready(starting, timeout_seconds, on_ready)
 
 
+def gone(states: Sequence[NodeState]) -> list[int]:
+    """Brokers that do not run, where the quorum has no majority to decide it. What the others say of them is from
+    before."""
+    running = {node.node_id for node, state in states if state == "running"}
+    if has_majority([node for node, _ in states], running):
+        return []
+    return [node.node_id for node, _ in states if node.is_broker and node.node_id not in running]
+
+
 def listed(node_ids: Sequence[int]) -> str:
     return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
-from klamm.cli.saying import MISUSED, counted, failed, print_json, say
+from klamm.cli.saying import MISUSED, counted, failed, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
@@ -100,7 +100,9 @@ def make_parser() -> argparse.ArgumentParser:
         "--fresh", action="store_true", help="start empty: what an earlier cluster left in DIR is deleted"
     )
     parser.add_argument("--detach", "-d", action="store_true", help="leave the cluster running and return")
-    parser.add_argument("--plain", action="store_true", help="a line for what happens, no live view")
+    parser.add_argument(
+        "--plain", action="store_true", help="a line for what happens, on standard output, no live view"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -155,14 +157,17 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
-    plain = not _is_live(options)
-    if plain:
+    if not _is_live(options):
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
     from klamm.cli.tips import directory_option
-    from klamm.cli.watching import watch
+    from klamm.cli.watching import How, shown_as, watch
 
-    watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
+    # Who did not ask for lines may read standard output for the servers alone.
+    how: How = "live" if _is_live(options) else "plain"
+    say_line = say_result if options.plain and not options.json else say
+    with shown_as(how, cluster, "Ctrl-C stops the cluster; its data stays", say_line) as shown:
+        watch(cluster, shown, all_ran=True)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
 
 

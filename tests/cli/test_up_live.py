@@ -54,6 +54,11 @@ class Terminal:
     def press(self, key: bytes) -> None:
         os.write(self._descriptor, key)
 
+    def close(self) -> None:
+        """Somebody closes the window. Whoever writes there is told that it failed."""
+        os.close(self._descriptor)
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
     def wait_end(self) -> int:
         deadline = time.monotonic() + LONG_SECONDS
         while self._read():
@@ -120,3 +125,12 @@ def test_a_cluster_left_running_is_watched_and_left_running(home: Path) -> None:
     terminal.wait_for("controller")
     klamm("down", "--dir", str(home))
     assert terminal.wait_end() == 1 and "no node runs any more" in terminal.text
+
+
+@pytest.mark.parametrize("how", [(), ("--plain",)])
+def test_whoever_closes_the_terminal_stops_the_cluster(home: Path, how: tuple[str, ...]) -> None:
+    terminal = Terminal("up", "--brokers", "1", "--port", "0", "--dir", str(home), *how)
+    terminal.wait_for("Ctrl-C stops the cluster")
+    terminal.close()
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+    assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()

@@ -5,11 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
-from klamm.cli.saying import MISUSED, counted, failed, print_json, say, say_result
+from klamm.cli.saying import FAILED, MISUSED, counted, failed, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
@@ -56,15 +57,22 @@ def run(arguments: Sequence[str]) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
+        return _carried_out(cluster, options)
+    except KeyboardInterrupt:
+        return _interrupted(cluster)
+
+
+def _carried_out(cluster: LocalCluster, options: argparse.Namespace) -> int:
+    try:
         _bring_up(cluster, options)
         if not options.detach:
             _stay(cluster, options)
     except Misused as problem:
         return failed("up", problem, MISUSED)
-    except (LocalError, OSError) as problem:
+    except OSError as problem:
+        return _unheard(cluster, options.detach, problem) if cluster.was_started_here else failed("up", problem)
+    except LocalError as problem:
         return failed("up", problem)
-    except KeyboardInterrupt:
-        return _interrupted(cluster)
     return 0
 
 
@@ -177,21 +185,43 @@ def _is_live(options: argparse.Namespace) -> bool:
     return can_draw and not (options.detach or options.plain or options.json)
 
 
+def _unheard(cluster: LocalCluster, detach: bool, problem: OSError) -> int:
+    """Of a cluster that runs, when what we print or draw on takes no more: its disk is full, the terminal was closed.
+    That may be noticed before the signal that tells of it."""
+    from klamm.cli.tips import directory_option
+
+    at = directory_option(cluster.directory)
+    what = f"cannot write: {problem.strerror}; the cluster"
+    if detach:
+        return failed("up", f"{what} runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it")
+    _say_if_heard(f"klamm up: {what} is stopped")
+    _interrupted(cluster)
+    return FAILED
+
+
 def _interrupted(cluster: LocalCluster) -> int:
     """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
     if not cluster.was_started_here:
         return failed("up", "interrupted; what was started is ended again", 130)
+    # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     everybody = [node.node_id for node in cluster.record().nodes]
-    say("stopping; once more Ctrl-C kills")
+    _say_if_heard("stopping; once more Ctrl-C kills")
     try:
         late = cluster.down()
     except KeyboardInterrupt:
         late = everybody
         cluster.kill(everybody)
     if late:
-        say(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
+        _say_if_heard(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
     from klamm.cli.tips import directory_option
 
     again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
-    say(f"stopped; {again}, with its data in {cluster.directory}")
+    _say_if_heard(f"stopped; {again}, with its data in {cluster.directory}")
     return 0
+
+
+def _say_if_heard(text: str) -> None:
+    """Nobody is there any more to whom it would matter, if it is not."""
+    with suppress(OSError):
+        say(text)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 
 from klamm.cli.cluster_view import Happened, Scene, live, summary
@@ -97,6 +97,7 @@ class _Screen:
 
     def __init__(self, cluster: LocalCluster, ending: str, drawn: Live) -> None:
         self._cluster, self._ending, self._drawn = cluster, ending, drawn
+        self._size: ConsoleDimensions | None = None
         self._recently = Recently()
         self._happened: list[Happened] = []
         self.last: Look | None = None
@@ -118,7 +119,13 @@ class _Screen:
             tuple(self._happened),
             self._ending,
         )
-        columns, lines = self._drawn.console.size
+        size = self._drawn.console.size
+        if size != self._size:
+            # The terminal has broken the lines anew: where the last picture began, nobody knows.
+            if self._size is not None:
+                self._drawn.console.clear()
+            self._size = size
+        columns, lines = size
         self._drawn.update(live(scene, lines, columns), refresh=True)
 
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from klamm.local.cluster import LocalCluster
 from klamm.local.problems import LocalError
+from klamm.local.processes import wait_ended
 from klamm.local.record import FILE
 from tests.cli.running import Ended, klamm
 from tests.harness.topics import create_topic
@@ -121,6 +123,42 @@ def test_a_record_that_is_damaged_or_gone(home: Path) -> None:
     refused = klamm("up", *ONE, "--dir", str(home))
     assert "node-0" in refused.err and f"`klamm up --fresh --dir {home}`" in refused.err
     assert klamm("up", "--fresh", *ONE, "--dir", str(home)).code == 0
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+def test_a_record_that_is_lost_while_the_cluster_runs(home: Path, how: str) -> None:
+    """No command finds its nodes any more but the one that is named."""
+    up(home)
+    ((node, _),) = LocalCluster(home).states()
+    assert node.process is not None
+    (home / FILE).unlink() if how == "gone" else (home / FILE).write_text("{")
+    refused = [klamm("up", "--fresh", *ONE, "--dir", str(home))]
+    if how == "gone":
+        refused += [klamm(*words, "--dir", str(home)) for words in (("up", *ONE), ("down",), ("status",))]
+    for each in refused:
+        assert each.code in (1, 2) and f"node-0 by process {node.process.pid}" in each.err
+        assert f"`kill {node.process.pid}` stops them" in each.err
+    os.kill(node.process.pid, signal.SIGTERM)
+    assert wait_ended(node.process, 30)
+    assert klamm("up", "--fresh", *ONE, "--dir", str(home)).code == 0
+
+
+def test_an_empty_name_is_no_directory(tmp_path: Path) -> None:
+    for words in (("up", *ONE), ("status",), ("topic", "list"), ("broker",)):
+        refused = klamm(*words, "--dir", "", cwd=tmp_path)
+        assert refused.code == 2 and "an empty name is no directory" in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_broker_says_where_its_data_is_and_who_has_its_port(home: Path, tmp_path: Path) -> None:
+    servers = up(home)
+    refused = klamm("broker", "--listen", servers, "--dir", str(tmp_path / "single"))
+    assert refused.code == 1 and f"the cluster in {home}, which has it: `klamm down --dir {home}`" in refused.err
+    assert f"data in {home / 'node-0'}\n" in LocalCluster(home).log_of(0).read_text()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        refused = klamm("broker", "--listen", f"127.0.0.1:{port}", "--dir", str(tmp_path / "single"))
+    assert refused.code == 1 and f"or end process {os.getpid()} (" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from klamm.cli.saying import FAILED, MISUSED, counted, failed, print_json, say, 
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
-from klamm.local.record import ClusterRecord
+from klamm.local.record import ClusterRecord, read_record
 
 DESCRIPTION = """\
 Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
@@ -80,6 +80,7 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     began = monotonic()
     settings = pairs_of("--set", options.set) if options.set else None
     wish = Wish(options.brokers, options.racks, options.port, settings)
+    before = None if options.port is None or options.fresh else read_record(cluster.directory)
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
@@ -90,6 +91,8 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     # The live view has them in its first line; a script that reads our output has not.
     if not (_is_live(options) and sys.stdout.isatty()):
         _print_result(cluster, record, options.json)
+    if before is not None and before.bootstrap_servers != record.bootstrap_servers:
+        say(f"moved from {before.bootstrap_servers} to {record.bootstrap_servers}, with its data")
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
@@ -101,7 +104,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--port",
         type=int,
         metavar="PORT",
-        help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones",
+        help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones. "
+        "A cluster that is stopped moves there, with its data; with 0, if its own are taken",
     )
     add_directory(parser)
     parser.add_argument(

@@ -182,8 +182,8 @@ def delete_data(directory: Path) -> None:
     remove_record(directory)
 
 
-def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -> PortsTaken:
-    """Who has the ports, and what to do about it. A cluster that is known keeps its ports."""
+def explained(problem: PortsTaken, host: str, directory: Path, may_move: bool) -> PortsTaken:
+    """Who has the ports, and what to do about it. Where others of the cluster run, it keeps its ports."""
     holders = {port: listener_on(port) for port in problem.ports}
     clusters = sorted({each.cluster_directory for each in holders.values() if each and each.cluster_directory})
     named = ", ".join(
@@ -195,7 +195,7 @@ def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -
         what = f"{named} {'is' if len(holders) == 1 else 'are'} taken by the cluster in {others}; {stop} stops it"
     else:
         what = f"taken already: {named}; end that process"
-    if is_known:
+    if not may_move:
         return PortsTaken(problem.ports, f"{what}, or {BESIDE}")
     free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
     return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")

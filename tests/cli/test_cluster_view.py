@@ -105,6 +105,18 @@ def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
     assert leader[-5:] == ["1,200", "8.0", "kB", "16.0", "MB"]
 
 
+def test_where_it_is_narrow_columns_go_and_figures_stay_whole() -> None:
+    look = replace(grown(without(healthy(), 0), 31_000), committed={"billing": {place(0): 990}})
+    busy = replace(scene(look), rates={3: Rates(123_400, 9, 8_000_000)})
+    for width, last in ((80, "log"), (70, "out B/s"), (60, "in rec/s"), (50, "lagging"), (40, "in sync")):
+        shown = drawn(busy, width=width)
+        (headings,) = [line.split("  ")[-1] for line in shown if line.startswith("rack") or "role" in line]
+        assert headings.endswith(last), (width, headings)
+        table = shown[shown.index("") :]
+        assert all(len(line) <= width and "…" not in line for line in table), "\n".join(table)
+    assert any(line.startswith("billing") for line in drawn(busy, width=40))
+
+
 def test_a_pause_a_start_and_nobody_who_answers() -> None:
     paused = replace(healthy(), states={**healthy().states, 1: "paused"})
     assert row(scene(paused), 1)[1] == "paused"
@@ -113,6 +125,14 @@ def test_a_pause_a_start_and_nobody_who_answers() -> None:
     starting = replace(healthy(), live=healthy().live - {5})
     assert row(scene(starting), 5)[1] == "starting"
     assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
+
+
+def test_where_too_few_voters_run_nobody_is_controller_and_it_is_said() -> None:
+    """The voters are 0, 3 and 6; the controller, 0, still runs."""
+    lost = replace(healthy(), states={**healthy().states, 3: "dead", 6: "paused"})
+    assert "1 of 3 voters runs: no majority, so nothing can be decided" in drawn(scene(lost))
+    assert row(scene(lost), 0)[1] == "voter"
+    assert summary(lost).startswith("5 of 7 nodes running, no majority; ")
 
 
 def test_the_latest_happenings_that_there_is_room_for() -> None:

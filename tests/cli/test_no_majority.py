@@ -23,7 +23,7 @@ from klamm.wire.messages.find_coordinator import Coordinator, FindCoordinatorRes
 from klamm.wire.messages.metadata import MetadataResponse
 from tests.cli.fake_broker import FakeBroker
 
-BACK = "`klamm node start 1 2` brings them back"
+SAID = "1 of 3 voters runs: no majority, so nothing can be decided; `klamm node start 1 2` mends it"
 
 Running = Callable[[ClusterRecord, int], ClusterRecord]
 
@@ -63,7 +63,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 def test_two_of_three_are_dead(record: ClusterRecord, running: Running) -> None:
     servers = running(record, 1).bootstrap_servers
-    assert undecided(None, servers) == f"2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}"
+    assert undecided(None, servers) == SAID
     assert undecided(None, "127.0.0.1:1") is None, "somebody else's"
 
 
@@ -76,8 +76,18 @@ def test_one_is_dead_and_one_is_paused(record: ClusterRecord, running: Running) 
     running(record, 2)
     assert main(["node", "pause", "1"]) == 0
     assert undecided(None, record.bootstrap_servers) == (
-        "1 of 3 nodes is dead and 1 paused: no majority, nothing can be decided; "
-        "`klamm node start 2` and `klamm node resume 1` bring them back"
+        "1 of 3 voters runs: no majority, so nothing can be decided; "
+        "`klamm node start 2` and `klamm node resume 1` mend it"
+    )
+
+
+def test_the_only_one_with_a_vote_is_paused(tmp_path: Path, running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("klamm-data").mkdir()
+    alone = running(new_cluster(Wish(1, 1), Random(1)), 1)
+    assert main(["node", "pause", "0"]) == 0
+    assert undecided(None, alone.bootstrap_servers) == (
+        "node 0 alone has a vote and does not run, so nothing can be decided; `klamm node resume 0` mends it"
     )
 
 
@@ -110,7 +120,7 @@ def test_a_change_is_refused_before_anybody_is_asked(
         assert main(words) == 1
         assert broker.asked == []
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.endswith(f": 2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}")
+    assert said.endswith(f": {SAID}")
 
 
 def test_it_may_be_why_something_else_failed(
@@ -121,9 +131,7 @@ def test_it_may_be_why_something_else_failed(
         broker.answers = {DESCRIBE_CLUSTER: lambda _: None, METADATA: lambda _: None}
         assert main(["topic", "list"]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == 2 and said[1] == (
-        f"klamm topic list: 2 of 3 nodes are dead: no majority, nothing can be decided; {BACK}"
-    )
+    assert len(said) == 2 and said[1] == f"klamm topic list: {SAID}"
 
 
 def test_a_coordinator_is_not_waited_for_where_nobody_can_choose_one(monkeypatch: pytest.MonkeyPatch) -> None:

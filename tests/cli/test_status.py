@@ -5,6 +5,7 @@ from pathlib import Path
 
 from klamm.cli.status import text
 from klamm.local.cluster import NodeState
+from klamm.local.processes import Process
 from klamm.local.record import ClusterRecord
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
 from tests.local.looks import NODES, healthy, without
@@ -54,12 +55,21 @@ def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
     assert shown[-1] == f"no broker runs; {start} starts what is missing"
 
 
+def test_on_eighty_columns_the_port_says_where_metrics_are() -> None:
+    nodes = [replace(node, metrics_port=node.port + 312, process=Process(4_194_303, "")) for node in NODES]
+    states = [NodeState(node, "running") for node in nodes]
+    for columns, where in ((80, "  :19404/metrics"), (100, "  http://127.0.0.1:19404/metrics"), (None, "metrics")):
+        shown = text(Path("here"), RECORD, states, None, columns=columns).splitlines()
+        assert max(map(len, shown)) <= (columns or 100) and any(line.endswith(where) for line in shown)
+
+
 def test_where_acks_all_is_refused() -> None:
     """Two of three have to be in sync. A partition without a leader refuses everything, and is said to be offline."""
     one, two, none = (0,), (0, 1), ()
     partitions = [PartitionSeen("invoice", each, 0, (0, 1, 2), (one, two)[each % 2], False, 2) for each in range(4)]
     partitions.append(PartitionSeen("invoice", 4, -1, (0, 1, 2), none, False, 2))
     partitions.append(PartitionSeen("alone", 0, 0, (0,), (0,), False, 2))
-    shown = text(Path("here"), RECORD, [], ClusterSeen("an-id", 0, BROKERS, tuple(partitions)))
+    states = [NodeState(node, "running") for node in NODES]
+    shown = text(Path("here"), RECORD, states, ClusterSeen("an-id", 0, BROKERS, tuple(partitions)))
     assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is refused there" in shown
     assert "below" not in "".join(said(tuple(healthy().partitions.values())))

@@ -123,10 +123,38 @@ def test_who_watches_in_lines_is_told_at_once_what_there_is(home: Path) -> None:
     at = ("--dir", str(home))
     klamm("up", "--brokers", "1", "--port", "0", "--detach", *at)
     watching = in_the_foreground([sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at])
-    assert watching.stderr is not None
-    assert watching.stderr.readline().endswith(" 1 of 1 node running; 0 topics, 0 partitions, nothing in it yet\n")
+    assert watching.stdout is not None
+    assert watching.stdout.readline().endswith(" 1 of 1 node running; 0 topics, 0 partitions, nothing in it yet\n")
     watching.send_signal(signal.SIGINT)
     assert watching.wait(LONG_SECONDS) == 0
+
+
+def test_lines_are_asked_for_and_come_where_results_come(home: Path) -> None:
+    """After --plain on standard output; with --json there is JSON alone."""
+    for how, expected in (("--plain", 1), ("--json", 0)):
+        command = [sys.executable, "-m", "klamm", "up", how, "--brokers", "1", "--dir", str(home)]
+        foreground = in_the_foreground([*command, *(() if (home / "cluster.json").exists() else ("--port", "0"))])
+        assert foreground.stdout is not None and foreground.stdout.readline()
+        klamm("down", "--dir", str(home))
+        printed, said = foreground.communicate(timeout=LONG_SECONDS)
+        assert foreground.returncode == 0
+        assert [text.count("broker 0 is stopped") for text in (printed, said)] == [expected, 1 - expected]
+
+
+def test_where_the_result_cannot_be_written_it_is_said_that_the_cluster_runs(home: Path) -> None:
+    command = [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    for detach, states, said in (
+        (["-d"], ["running"], f"`klamm down --dir {home}` stops it"),
+        ([], ["dead"], "stopped;"),
+    ):
+        with Path("/dev/full").open("w") as full:
+            ended = subprocess.run(
+                [*command, *detach], stdout=full, stderr=subprocess.PIPE, text=True, timeout=LONG_SECONDS, check=False
+            )
+        assert ended.returncode == 1 and "cannot write: No space left on device" in ended.stderr
+        assert said in ended.stderr and "Traceback" not in ended.stderr
+        assert [state for _, state in LocalCluster(home).states()] == states
+        klamm("down", "--dir", str(home))
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from tests.local.clients import write
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 CTRL_C = b"\x03"
+CLEAR = b"\x1b[2J"
 COLUMNS, LINES = 150, 40
 
 
@@ -32,9 +33,11 @@ class Terminal:
     def __init__(self, *words: str) -> None:
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
-            os.environ |= {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)}
-            os.execv(sys.executable, [sys.executable, "-m", "klamm", *words])
-        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+            # Not as it was handed down: the readline of a test's own process puts a size into it.
+            told = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+            command = [sys.executable, "-m", "klamm", *words]
+            os.execve(sys.executable, command, {**told, "TERM": "xterm-256color"})
+        self.resize(COLUMNS, LINES)
         self._raw = b""
         self.code: int | None = None
 
@@ -51,8 +54,20 @@ class Terminal:
         while words not in self.text:
             assert self._read() and time.monotonic() < deadline, f"{words!r} did not come:\n{self.text[-3000:]}"
 
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    @property
+    def was_cleared(self) -> bool:
+        return CLEAR in self._raw
+
     def press(self, key: bytes) -> None:
         os.write(self._descriptor, key)
+
+    def close(self) -> None:
+        """Somebody closes the window. Whoever writes there is told that it failed."""
+        os.close(self._descriptor)
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def wait_end(self) -> int:
         deadline = time.monotonic() + LONG_SECONDS
@@ -120,3 +135,26 @@ def test_a_cluster_left_running_is_watched_and_left_running(home: Path) -> None:
     terminal.wait_for("controller")
     klamm("down", "--dir", str(home))
     assert terminal.wait_end() == 1 and "no node runs any more" in terminal.text
+
+
+def test_a_terminal_of_another_size_is_drawn_on_from_its_top(home: Path) -> None:
+    """Lines that the terminal has broken anew are not where they were."""
+    assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0
+    terminal = Terminal("status", "--watch", "--dir", str(home))
+    terminal.wait_for("in B/s")
+    assert not terminal.was_cleared
+    terminal.forget()
+    terminal.resize(50, LINES)
+    terminal.wait_for("in sync lagging\n")
+    assert terminal.was_cleared
+    terminal.press(CTRL_C)
+    assert terminal.wait_end() == 0
+
+
+@pytest.mark.parametrize("how", [(), ("--plain",)])
+def test_whoever_closes_the_terminal_stops_the_cluster(home: Path, how: tuple[str, ...]) -> None:
+    terminal = Terminal("up", "--brokers", "1", "--port", "0", "--dir", str(home), *how)
+    terminal.wait_for("Ctrl-C stops the cluster")
+    terminal.close()
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+    assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from klamm.local.cluster import LocalCluster
-from klamm.local.problems import LocalError
+from klamm.local.ports import HeldPorts
+from klamm.local.problems import LocalError, PortsTaken
+from klamm.local.processes import wait_ended
 from klamm.local.record import FILE
 from tests.cli.running import Ended, klamm
 from tests.harness.topics import create_topic
@@ -75,8 +78,40 @@ def test_another_cluster_has_the_ports(home: Path, tmp_path: Path) -> None:
     assert mended_by(refused, "down").code == 0 and states(home) == ["dead"]
     assert klamm("up", "--brokers", "1", "--port", port, "--detach", "--dir", str(other)).code == 0
     again = klamm("up", "--detach", "--dir", str(home))
-    assert again.code == 1 and str(other) in again.err and "choose other ports" not in again.err
-    ended(other)
+    assert again.code == 1 and str(other) in again.err
+    try:
+        moved = klamm("up", "--port", "0", "--detach", "--dir", str(home))
+        assert moved.code == 0 and f"moved from {servers} to 127.0.0.1:" in moved.err
+    finally:
+        ended(other)
+
+
+def three_free_ports() -> int:
+    """In a row: the first of them."""
+    for first in range(24_000 + os.getpid() % 300 * 3, 32_000, 3):
+        with contextlib.suppress(PortsTaken), HeldPorts("127.0.0.1", range(first, first + 3)):
+            return first
+    raise AssertionError("all ports are taken")
+
+
+def test_a_stopped_cluster_moves_to_other_ports_with_its_data(home: Path) -> None:
+    """Three that vote and replicate: they find one another, and one that returns finds the others."""
+    before = up(home, "--port", "0", "--detach")
+    create_topic(before, "kept", partitions=1, config={"min.insync.replicas": "3"})
+    write(before, "kept", "one")
+    refused = klamm("up", "--port", "1", "--detach", "--dir", str(home))
+    assert refused.code == 1 and "runs already" in refused.err
+    klamm("down", "--dir", str(home))
+    first = str(three_free_ports())
+    moved = klamm("up", "--port", first, "--json", "--detach", "--dir", str(home))
+    assert moved.code == 0 and f"moved from {before} to 127.0.0.1:{first}," in moved.err, moved.err
+    after = moved.json["bootstrap_servers"]
+    assert not set(before.split(",")) & set(after.split(","))
+    assert read(after, "kept", 1) == ["one"]
+    klamm("node", "kill", "0", "--dir", str(home))
+    assert klamm("node", "start", "0", "--dir", str(home)).code == 0
+    write(after, "kept", "two")
+    assert read(after, "kept", 2) == ["one", "two"]
 
 
 def test_part_of_it_runs(home: Path) -> None:
@@ -121,6 +156,42 @@ def test_a_record_that_is_damaged_or_gone(home: Path) -> None:
     refused = klamm("up", *ONE, "--dir", str(home))
     assert "node-0" in refused.err and f"`klamm up --fresh --dir {home}`" in refused.err
     assert klamm("up", "--fresh", *ONE, "--dir", str(home)).code == 0
+
+
+@pytest.mark.parametrize("how", ["gone", "damaged"])
+def test_a_record_that_is_lost_while_the_cluster_runs(home: Path, how: str) -> None:
+    """No command finds its nodes any more but the one that is named."""
+    up(home)
+    ((node, _),) = LocalCluster(home).states()
+    assert node.process is not None
+    (home / FILE).unlink() if how == "gone" else (home / FILE).write_text("{")
+    refused = [klamm("up", "--fresh", *ONE, "--dir", str(home))]
+    if how == "gone":
+        refused += [klamm(*words, "--dir", str(home)) for words in (("up", *ONE), ("down",), ("status",))]
+    for each in refused:
+        assert each.code in (1, 2) and f"node-0 by process {node.process.pid}" in each.err
+        assert f"`kill {node.process.pid}` stops them" in each.err
+    os.kill(node.process.pid, signal.SIGTERM)
+    assert wait_ended(node.process, 30)
+    assert klamm("up", "--fresh", *ONE, "--dir", str(home)).code == 0
+
+
+def test_an_empty_name_is_no_directory(tmp_path: Path) -> None:
+    for words in (("up", *ONE), ("status",), ("topic", "list"), ("broker",)):
+        refused = klamm(*words, "--dir", "", cwd=tmp_path)
+        assert refused.code == 2 and "an empty name is no directory" in refused.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_single_broker_says_where_its_data_is_and_who_has_its_port(home: Path, tmp_path: Path) -> None:
+    servers = up(home)
+    refused = klamm("broker", "--listen", servers, "--dir", str(tmp_path / "single"))
+    assert refused.code == 1 and f"the cluster in {home}, which has it: `klamm down --dir {home}`" in refused.err
+    assert f"data in {home / 'node-0'}\n" in LocalCluster(home).log_of(0).read_text()
+    with socket.create_server(("127.0.0.1", 0)) as stranger:
+        port = stranger.getsockname()[1]
+        refused = klamm("broker", "--listen", f"127.0.0.1:{port}", "--dir", str(tmp_path / "single"))
+    assert refused.code == 1 and f"or end process {os.getpid()} (" in refused.err
 
 
 @pytest.mark.parametrize(

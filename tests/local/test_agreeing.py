@@ -65,9 +65,18 @@ def test_a_wish_that_names_the_same_is_none() -> None:
     ],
 )
 def test_another_layout_is_refused(wish: Wish, said: str) -> None:
-    """Nodes know each other by number and port, and topics are placed over the racks there are."""
+    """Nodes know each other by number, and topics are placed over the racks there are."""
     with pytest.raises(LocalError, match=said):
         known_cluster(KNOWN, wish)
+
+
+def test_who_may_move_is_the_same_on_other_ports() -> None:
+    noted = replace(
+        KNOWN, nodes=tuple(replace(node, metrics_port=9404, usual_metrics_port=9404) for node in KNOWN.nodes)
+    )
+    assert known_cluster(noted, Wish(first_port=0), may_move=True) == noted, "any port: those it has, if they are free"
+    assert known_cluster(noted, Wish(first_port=19092), may_move=True) == noted
+    assert known_cluster(noted, Wish(first_port=9092), may_move=True) == with_ports(KNOWN, list(range(9092, 9099)))
 
 
 def test_settings_may_change_and_stay_when_none_are_named() -> None:

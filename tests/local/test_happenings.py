@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from klamm.local.happenings import happenings, roughly
 from klamm.local.view import PartitionSeen
+from klamm.local.view import without as without_gone
 from tests.local.looks import grown, healthy, place, without
 
 
@@ -20,8 +21,8 @@ def test_a_broker_dies_and_others_lead() -> None:
 
 
 def test_who_was_asked_to_end_is_stopped_and_not_dead() -> None:
-    ended = replace(healthy(), states={**healthy().states, 0: "dead", 6: "dead"}, stopped=frozenset({6}))
-    assert happenings(healthy(), ended) == ["broker 0 is dead", "witness 6 is stopped"]
+    ended = replace(healthy(), states={**healthy().states, 1: "dead", 6: "dead"}, stopped=frozenset({6}))
+    assert happenings(healthy(), ended) == ["broker 1 is dead", "witness 6 is stopped"]
 
 
 def test_a_broker_falls_behind_while_its_leader_goes_on() -> None:
@@ -52,6 +53,29 @@ def test_pauses_and_the_quorum() -> None:
     assert happenings(healthy(), still) == ["broker 0 is paused", "witness 6 leads the quorum now (epoch 5)"]
     on = replace(healthy(), controller=3, quorum_epoch=6)
     assert happenings(still, on) == ["broker 0 goes on", "broker 3 leads the quorum now (epoch 6)"]
+
+
+def test_without_a_majority_nobody_leaves_and_the_dead_do_not_come_back() -> None:
+    """Voters are 0, 3 and 6. What brokers say of those that are dead is from before."""
+    heard = {key: without_gone(each, (0, 3)) for key, each in healthy().partitions.items()}
+    lost = replace(healthy(), states={**healthy().states, 0: "dead", 3: "dead"}, partitions=heard)
+    assert happenings(healthy(), lost) == [
+        "broker 0 is dead",
+        "broker 3 is dead",
+        "1 of 3 voters runs: no majority, so nothing can be decided",
+        "invoice-0, invoice-6, invoice-1 and invoice-7 have no leader",
+    ]
+    back = replace(lost, states={**healthy().states, 0: "dead"}, quorum_epoch=5, controller=3)
+    assert happenings(lost, back) == [
+        "broker 3 runs again",
+        "2 of 3 voters run: the quorum has its majority again",
+        "broker 3 leads the quorum now (epoch 5)",
+    ]
+    stale = replace(back, partitions=healthy().partitions)
+    assert happenings(back, stale) == [
+        "broker 3 leads invoice-1 and invoice-7 now",
+        "broker 3 is back in sync everywhere",
+    ]
 
 
 def test_topics_come_and_go_and_lose_their_leaders() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from klamm.cli.options import parser_of
+from klamm.cli.options import directory_of, parser_of
 from klamm.cli.saying import failed
 from klamm.config import BrokerConfig, ConfigError, parse_properties
 
@@ -19,7 +19,8 @@ CLUSTER = "cluster.json"
 """As `klamm.local.record` calls it, which a broker has no need to import."""
 
 DESCRIPTION = """\
-Run one broker in the foreground. It prints one line when it takes connections; Ctrl-C or SIGTERM stops it cleanly.
+Run one broker in the foreground. When it takes connections it prints one line: where, and where its data is. Ctrl-C
+or SIGTERM stops it cleanly.
 """
 
 EXAMPLES = """\
@@ -49,13 +50,14 @@ def run(arguments: Sequence[str]) -> int:
         if (Path(config.log_dir) / CLUSTER).exists():
             return failed("broker", f"cannot start: {_of_a_cluster(config.log_dir)}")
     from klamm.runtime.process import run_broker
-    from klamm.runtime.taking import CannotStart
+    from klamm.runtime.taking import AddressTaken, CannotStart
 
     try:
         # Who ends without having been told to has said why in the log.
         return 0 if run_broker(config, options.cluster_id) else 1
     except CannotStart as error:
-        print(f"klamm broker: cannot start: {error}", file=sys.stderr)
+        by_whom = _taken_by(error.port) if isinstance(error, AddressTaken) else ""
+        print(f"klamm broker: cannot start: {error}{by_whom}", file=sys.stderr)
         return 1
 
 
@@ -64,7 +66,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--id", type=int, metavar="N", help="the broker's id (node.id), 0 unless told otherwise")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to take connections, 127.0.0.1:9092 by default")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told to connect to; else --listen")
-    parser.add_argument("--dir", metavar="DIR", help="the data directory (log.dirs); made if it is not there")
+    parser.add_argument(
+        "--dir",
+        type=directory_of,
+        metavar="DIR",
+        help="the data directory (log.dirs); made if it is not there. Without it, and without log.dirs, Kafka's own "
+        "/tmp/kafka-logs",
+    )
     parser.add_argument("--rack", metavar="RACK", help="the rack this broker stands in (broker.rack)")
     parser.add_argument(
         "--quorum",
@@ -135,6 +143,19 @@ def _of_a_cluster(directory: str) -> str:
         f"{directory} is the directory of a cluster (it has a {CLUSTER}), not of a broker; "
         f"`klamm up --dir {shlex.quote(directory)}` starts that cluster, or choose another with --dir"
     )
+
+
+def _taken_by(port: int) -> str:
+    """As far as the system tells us who listens there."""
+    from klamm.local.listeners import listener_on
+
+    holder = listener_on(port)
+    if holder is None:
+        return ""
+    directory = holder.cluster_directory
+    if directory is None:
+        return f", or end {holder}, which has it"
+    return f", or stop the cluster in {directory}, which has it: `klamm down --dir {shlex.quote(str(directory))}`"
 
 
 def _address(option: str, text: str) -> str:

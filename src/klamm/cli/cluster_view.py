@@ -3,7 +3,7 @@
 A function from what was seen to something that can be printed; `watching.py` looks and shows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
-from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
+from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word, undecided
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
@@ -25,6 +25,11 @@ FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
 MOST_GROUPS, FEWEST_GROUP_LINES = 5, 3
 WIDE = 110
 """Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
+TEXTS = ("rack", "broker", "role")
+NUMBERS = ("leads", "in sync", "lagging", "in rec/s", "in B/s", "out B/s", "log")
+LEFT_OUT = ("in B/s", "log", "out B/s", "in rec/s", "lagging", "rack", "leads")
+"""In this order, until the rest has room: a figure without its unit says less than none."""
+COMMITTED_RATE, FEWEST_FOR_IT = "committed rec/s", 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,14 @@ class Scene:
 
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
-    above = Group(_head(scene), Text(), _nodes(scene, columns >= WIDE), Text())
+    above = Group(_head(scene), Text(), _nodes(scene, columns), Text())
     below = _footer(scene)
     # One line is left free: a screen that is full to the last line scrolls.
     room = lines - 1 - _height(above, columns) - _height(below, columns)
     if room < WANTED_HAPPENINGS + (FEWEST_GROUP_LINES if scene.look.committed else 0):
         below = _footer(scene, brief=True)
         room = lines - 1 - _height(above, columns) - _height(below, columns)
-    groups = Group(*_groups(scene, room - WANTED_HAPPENINGS))
+    groups = Group(*_groups(scene, room - WANTED_HAPPENINGS, columns))
     happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
     return Group(above, groups, happened, below)
 
@@ -72,7 +77,8 @@ def summary(look: Look) -> str:
     """The cluster in a line, for who cannot be shown more."""
     running = sum(look.state(node.node_id) == "running" for node in look.nodes)
     told = f"{_contents(look)}, {_trouble(look)}" if look.is_answered else "no broker answers"
-    return f"{running} of {counted(len(look.nodes), 'node')} running; {told}"
+    majority = "" if look.can_decide else ", no majority"
+    return f"{running} of {counted(len(look.nodes), 'node')} running{majority}; {told}"
 
 
 def _contents(look: Look) -> str:
@@ -87,6 +93,8 @@ def _head(scene: Scene) -> RenderableType:
         Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
         Text.assemble(("cluster            ", "dim"), f"{_contents(look)}   ", _trouble(look)),
     ]
+    if not look.can_decide:
+        lines.append(Text(undecided(look.nodes, look.running), style="bold red"))
     if not look.is_answered:
         lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
     # What is there to be copied must not be cut, however narrow the terminal.
@@ -107,42 +115,48 @@ def _trouble(look: Look) -> Text:
     return Text("everything in sync" if look.partitions else "nothing in it yet", style="green")
 
 
-def _nodes(scene: Scene, is_wide: bool) -> Table:
-    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2 if is_wide else 1, 0, 0))
-    for heading in ("rack", "broker", "role"):
-        grid.add_column(heading, no_wrap=True)
-    flow = ("in rec/s", "in B/s", "out B/s") if is_wide else ("in rec/s", "out B/s")
-    for heading in ("leads", "in sync", "lagging", *flow, "log"):
-        grid.add_column(heading, justify="right", no_wrap=True)
-    rack: str | None = ""
-    for node in sorted(scene.look.nodes, key=lambda node: (node.rack is None, node.rack or "", node.node_id)):
-        shown_rack = "" if node.rack == rack else node.rack or "-"
-        rack = node.rack
-        grid.add_row(shown_rack, *_node(scene, node, is_wide))
-    if len(scene.look.nodes) > 1:
-        everything = _flow(total(dict(scene.rates)), is_wide, bool(scene.look.figures))
-        grid.add_row("", "all", "", "", "", "", *everything, "", style="dim")
+def _nodes(scene: Scene, columns: int) -> Table:
+    is_wide = columns >= WIDE
+    for fewer in range(0 if is_wide else 1, len(LEFT_OUT) + 1):
+        grid = _table(scene, LEFT_OUT[:fewer], gap=2 if is_wide else 1)
+        if Console(width=columns * 10).measure(grid).maximum <= columns:
+            break
     return grid
 
 
-def _node(scene: Scene, node: NodeRecord, is_wide: bool) -> list[RenderableType]:
+def _table(scene: Scene, left_out: Collection[str], gap: int) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, gap, 0, 0))
+    headings = [each for each in (*TEXTS, *NUMBERS) if each not in left_out]
+    for heading in headings:
+        grid.add_column(heading, justify="left" if heading in TEXTS else "right", no_wrap=True)
+    rack: str | None = ""
+    for node in sorted(scene.look.nodes, key=lambda node: (node.rack is None, node.rack or "", node.node_id)):
+        cells = {"rack": "" if node.rack == rack else node.rack or "-", **_node(scene, node)}
+        rack = node.rack
+        grid.add_row(*(cells.get(each, "") for each in headings))
+    if len(scene.look.nodes) > 1:
+        everything = {"broker": "all", **_flow(total(dict(scene.rates)), bool(scene.look.figures))}
+        grid.add_row(*(everything.get(each, "") for each in headings), style="dim")
+    return grid
+
+
+def _node(scene: Scene, node: NodeRecord) -> dict[str, RenderableType]:
+    """Cells, by their headings."""
     look, state = scene.look, scene.look.state(node.node_id)
     name = Text(str(node.node_id), style="bold" if state == "running" else "red")
     if not node.is_broker:
-        return [name, _role(look, node)]
+        return {"broker": name, "role": _role(look, node)}
     held = [each for each in look.own if node.node_id in each.replicas]
-    leads = sum(each.leader == node.node_id for each in held)
     in_sync = sum(node.node_id in each.in_sync for each in held)
-    size = sum(look.sizes.get(node.node_id, {}).values())
-    return [
-        name,
-        _role(look, node),
-        str(leads),
-        f"{in_sync} of {len(held)}" if held else "-",
-        _lagging(look, node.node_id),
-        *_flow(scene.rates.get(node.node_id, Rates()), is_wide, node.node_id in look.figures),
-        sized(size),
-    ]
+    return {
+        "broker": name,
+        "role": _role(look, node),
+        "leads": str(sum(each.leader == node.node_id for each in held)),
+        "in sync": f"{in_sync} of {len(held)}" if held else "-",
+        "lagging": _lagging(look, node.node_id),
+        **_flow(scene.rates.get(node.node_id, Rates()), node.node_id in look.figures),
+        "log": sized(sum(look.sizes.get(node.node_id, {}).values())),
+    }
 
 
 def _role(look: Look, node: NodeRecord) -> Text:
@@ -152,7 +166,7 @@ def _role(look: Look, node: NodeRecord) -> Text:
         return Text(state_word(state, node.node_id in look.stopped), style=style)
     if node.is_broker and look.is_answered and node.node_id not in look.live:
         return Text("starting", style="yellow")
-    if look.controller == node.node_id:
+    if look.controller == node.node_id and look.can_decide:
         return Text("controller", style="cyan")
     if node.is_voter:
         return Text("voter" if node.is_broker else "witness")
@@ -168,17 +182,17 @@ def _lagging(look: Look, broker_id: int) -> Text:
     return Text(f"{len(lagging)} (-{roughly(behind)})" if behind else str(len(lagging)), "yellow")
 
 
-def _flow(rates: Rates, is_wide: bool, knows_out: bool) -> list[str]:
+def _flow(rates: Rates, knows_out: bool) -> dict[str, str]:
     """A broker without metrics does not tell what it gives to consumers."""
     bytes_in, bytes_out = (sized(each) if each >= 0.5 else "-" for each in (rates.bytes_in, rates.bytes_out))
-    return [_a_second(rates.records_in), *([bytes_in] if is_wide else []), bytes_out if knows_out else "?"]
+    return {"in rec/s": _a_second(rates.records_in), "in B/s": bytes_in, "out B/s": bytes_out if knows_out else "?"}
 
 
 def _a_second(records: float) -> str:
     return f"{records:,.0f}" if records >= 0.5 else "-"
 
 
-def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
+def _groups(scene: Scene, most_lines: int, columns: int) -> list[RenderableType]:
     """What consumer groups have read, as far as they have said so: those that lag most, and a blank line."""
     look = scene.look
     groups = sorted(look.committed, key=lambda group: (-(look.lag(group) or 0), group))
@@ -187,7 +201,8 @@ def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
         return []
     grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     grid.add_column("group", no_wrap=True, overflow="ellipsis")
-    for heading in ("members", "lag", "committed rec/s"):
+    knows_rate = columns >= FEWEST_FOR_IT
+    for heading in ("members", "lag", *((COMMITTED_RATE,) if knows_rate else ())):
         grid.add_column(heading, justify="right", no_wrap=True)
     shown = groups if len(groups) <= most else groups[: most - 1]
     for group in shown:
@@ -196,7 +211,7 @@ def _groups(scene: Scene, most_lines: int) -> list[RenderableType]:
             Text(group),
             "-" if members is None else str(members),
             "-" if lag is None else f"{lag:,}",
-            _a_second(scene.reading.get(group, 0.0)),
+            *((_a_second(scene.reading.get(group, 0.0)),) if knows_rate else ()),
         )
     if len(shown) < len(groups):
         grid.add_row(f"{len(groups) - len(shown)} more", style="dim")

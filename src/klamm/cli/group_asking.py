@@ -9,9 +9,10 @@ import argparse
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from klamm.cli.options import addresses_of, bootstrap_of
+from klamm.cli.options import DEFAULT_DIRECTORY, addresses_of, bootstrap_of
 from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
@@ -96,11 +97,14 @@ class Cluster:
         bootstrap: Sequence[Address],
         patience_seconds: float = PATIENCE_SECONDS,
         is_undecided: Callable[[], bool] = lambda: False,
+        gone: Collection[int] = (),
     ) -> None:
         self._known = list(dict.fromkeys(bootstrap))
         self._patience_seconds = patience_seconds
         self._is_undecided = is_undecided
         """Whether too few run to choose another coordinator: there is little to wait for then."""
+        self._gone = gone
+        """Brokers that do not run, of a cluster that cannot decide anything about them."""
         self._silent: set[Address] = set()
         """Who did not answer a moment ago: it has been waited for."""
 
@@ -150,7 +154,7 @@ class Cluster:
 
     def seen(self, topics: Sequence[str] | None = None) -> ClusterSeen:
         """Its brokers, and the partitions of these topics or of all."""
-        return self._first(lambda broker: placement_seen_by(broker, topics))
+        return self._first(lambda broker: placement_seen_by(broker, topics, self._gone))
 
     def topics(self) -> dict[str, bool]:
         """All of them, and whether the brokers keep it for themselves."""
@@ -269,7 +273,17 @@ def cluster_of(options: argparse.Namespace) -> Cluster:
 
         return undecided(options.dir, bootstrap) is not None
 
-    return Cluster(addresses_of(bootstrap), is_undecided=is_undecided)
+    return Cluster(
+        addresses_of(bootstrap), is_undecided=is_undecided, gone=() if options.bootstrap else _gone(options.dir)
+    )
+
+
+def _gone(directory: str | None) -> Collection[int]:
+    from klamm.local.cluster import LocalCluster, gone
+    from klamm.local.record import read_record
+
+    cluster = LocalCluster(Path(directory or DEFAULT_DIRECTORY))
+    return () if read_record(cluster.directory) is None else gone(cluster.states())
 
 
 def name_of(code: int) -> str:

@@ -81,17 +81,27 @@ def add_asking_verb(
 def add_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dir",
+        type=directory_of,
         default=DEFAULT_DIRECTORY,
         metavar="DIR",
         help=f"the cluster's directory, {DEFAULT_DIRECTORY} unless told otherwise",
     )
 
 
+def directory_of(text: str) -> str:
+    """A script whose variable is empty does not mean the directory it was called from."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name is no directory; `--dir .` is the one you are in")
+    return text
+
+
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Which cluster is meant: the other half of `bootstrap_of`."""
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--bootstrap", "--bootstrap-server", "-b", metavar="HOST:PORT,…", help="brokers to ask")
-    where.add_argument("--dir", metavar="DIR", help="the directory of a cluster that `klamm up` started")
+    where.add_argument(
+        "--dir", type=directory_of, metavar="DIR", help="the directory of a cluster that `klamm up` started"
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

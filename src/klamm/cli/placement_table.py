@@ -58,7 +58,8 @@ def headings(roles: int) -> list[str]:
 
 
 def cells(row: Row) -> list[str]:
-    name = f"{row.name} (fenced)" if row.broker.is_fenced else row.name
+    marks = (("down", row.broker.is_gone), ("fenced", row.broker.is_fenced))
+    name = f"{row.name}{next((f' ({mark})' for mark, is_so in marks if is_so), '')}"
     return [name, *(_partitions(row.broker.broker_id, role) for role in row.roles)]
 
 

@@ -22,6 +22,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def say_result(text: str) -> None:
+    """A line of what was asked for, at once: somebody may be waiting for it."""
+    print(text, flush=True)
+
+
 def say_silent(address: object) -> None:
     """Of one who is there and says nothing, while others are asked."""
     say(f"{address} does not answer yet; asking on")

@@ -1,24 +1,30 @@
 """`klamm status`: which nodes run, who decides, and which partitions are in trouble."""
 
-from argparse import ArgumentParser
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, add_json, parser_of
 from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, table
-from klamm.cli.tips import directory_option
+from klamm.cli.status_document import document
+from klamm.cli.tips import directory_option, mending
 from klamm.local.asking import Address, NoAnswer
-from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.cluster import LocalCluster, NodeState, gone
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
-from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen
-from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word
+from klamm.local.topology import has_majority
+from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen, placement_seen
+from klamm.local.words import BELOW_MIN_IN_SYNC, called, listed, state_word, undecided
 
 DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, stopped, dead) and
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
 under-replicated, or below min.insync.replicas.
-With --watch it stays and shows the cluster live, as `klamm up` does in the foreground.
+Where too few voters run to decide anything, that is said, and what a broker that runs has heard last.
+With --watch it stays and shows the cluster live, as `klamm up` does in the foreground; with --watch --json it prints
+a JSON document a line, whenever something changes.
 """
 
 EXAMPLES = """\
@@ -26,6 +32,7 @@ examples:
   klamm status
   klamm status --dir demo --json
   klamm status --watch                   until Ctrl-C, which leaves the cluster alone
+  klamm status --watch --plain > log     a line for what happens
 
 exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
 """
@@ -40,7 +47,9 @@ def make_parser() -> ArgumentParser:
     add_directory(parser)
     add_json(parser)
     parser.add_argument("--watch", action="store_true", help="stay, and show it live")
-    parser.add_argument("--plain", action="store_true", help="with --watch: a line for what happens, no live view")
+    parser.add_argument(
+        "--plain", action="store_true", help="with --watch: a line for what happens, on standard output, no live view"
+    )
     return parser
 
 
@@ -54,20 +63,23 @@ def run(arguments: Sequence[str]) -> int:
     except (LocalError, OSError) as problem:
         return failed("status", problem)
     if options.watch:
-        return _watched(cluster, options.plain or options.json)
-    seen = _seen(record, states)
+        return _watched(cluster, options)
+    asked, seen = _seen(record, states)
     if options.json:
-        print_json(_document(cluster, record, states, seen))
+        print_json(document(cluster, record, states, seen))
     else:
-        print(text(cluster.directory, record, states, seen, cluster.stopped(states)))
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(text(cluster.directory, record, states, seen, cluster.stopped(states), asked, columns))
     return 0 if _is_well(states, seen) else FAILED
 
 
-def _watched(cluster: LocalCluster, plain: bool) -> int:
-    from klamm.cli.watching import watch
+def _watched(cluster: LocalCluster, options: Namespace) -> int:
+    from klamm.cli.watching import How, shown_as, watch
 
+    how: How = "json" if options.json else "plain" if options.plain else "live"
     try:
-        watch(cluster, "Ctrl-C ends this view; `klamm down` stops the cluster", plain=plain)
+        with shown_as(how, cluster, "Ctrl-C ends this view; `klamm down` stops the cluster") as shown:
+            watch(cluster, shown)
     except KeyboardInterrupt:
         return 0
     except (LocalError, OSError) as problem:
@@ -76,13 +88,25 @@ def _watched(cluster: LocalCluster, plain: bool) -> int:
     return FAILED
 
 
-def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> ClusterSeen | None:
-    """Asked of the brokers that run, one after the other; None where nobody answers."""
-    addresses = [Address(record.host, node.port) for node, state in states if node.is_broker and state == "running"]
+def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> tuple[Address | None, ClusterSeen | None]:
+    """Asked of the brokers that run, one after the other; None where nobody answers. If what is answered is what was
+    heard before the quorum lost its majority, also who says so."""
+    running = [node for node, state in states if node.is_broker and state == "running"]
+    addresses = [Address(record.host, node.port) for node in running]
     try:
-        return cluster_seen(addresses, ANSWER_SECONDS)
+        if _can_decide(states):
+            return None, cluster_seen(addresses, ANSWER_SECONDS)
+        return placement_seen(addresses, ANSWER_SECONDS, gone(states))
     except (NoAnswer, UnknownTopic):
-        return None
+        return None, None
+
+
+def _can_decide(states: Sequence[NodeState]) -> bool:
+    return has_majority([node for node, _ in states], _running(states))
+
+
+def _running(states: Sequence[NodeState]) -> set[int]:
+    return {node.node_id for node, state in states if state == "running"}
 
 
 def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
@@ -96,26 +120,23 @@ def text(
     states: Sequence[NodeState],
     seen: ClusterSeen | None,
     stopped: Collection[int] = (),
+    asked: Address | None = None,
+    columns: int | None = None,
 ) -> str:
-    rows = [
-        (
-            node.node_id,
-            node.rack or "-",
-            ", ".join(node.roles),
-            node.process.pid if node.process and state != "dead" else "-",
-            state_word(state, node.node_id in stopped),
-            f"{record.host}:{node.port}",
-            record.metrics_url(node) or "-",
-        )
-        for node, state in states
-    ]
-    columns = ("id", "rack", "roles", "pid", "state", "address", "metrics")
-    lines = [f"cluster in {directory}", table(columns, rows), ""]
+    """On a terminal of so many columns; None where there is room for all."""
+    lines = [f"cluster in {directory}", _nodes(record, states, stopped, columns), ""]
     if seen is None:
         return "\n".join([*lines, _why_nobody_answers(directory, states, stopped)])
+    can_decide = _can_decide(states)
+    if not can_decide:
+        heard = next(called(node) for node, _ in states if asked == (record.host, node.port))
+        lines.append(f"{undecided(record.nodes, _running(states))};")
+        lines.append(mending(states, directory))
+        lines += [f"what {heard} heard last, without those that do not run:", ""]
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
-    lines.append(f"controller        {'unknown' if seen.controller is None else f'node {seen.controller}'}")
+    decides = "unknown" if seen.controller is None else f"node {seen.controller}"
+    lines.append(f"controller        {decides if can_decide else 'none'}")
     lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
     internal = sum(each.is_internal for each in seen.partitions)
     lines.append(f"partitions        {len(seen.partitions)}{f', {internal} of them internal' if internal else ''}")
@@ -125,6 +146,34 @@ def text(
     if below:
         lines.append(f"{BELOW_MIN_IN_SYNC}: {listed(below, MOST_NAMED)}; acks=all is refused there")
     return "\n".join(lines)
+
+
+def _nodes(record: ClusterRecord, states: Sequence[NodeState], stopped: Collection[int], columns: int | None) -> str:
+    """As a table. Where it would not fit, the port alone says where metrics are."""
+    whole = _table(record, states, stopped, [record.metrics_url(node) for node, _ in states])
+    if columns is None or max(map(len, whole.splitlines())) <= columns:
+        return whole
+    places = [record.metrics_place(node) for node, _ in states]
+    ports = [None if place is None else f":{place.rpartition(':')[2]}/metrics" for place in places]
+    return _table(record, states, stopped, ports)
+
+
+def _table(
+    record: ClusterRecord, states: Sequence[NodeState], stopped: Collection[int], metrics: Sequence[str | None]
+) -> str:
+    rows = [
+        (
+            node.node_id,
+            node.rack or "-",
+            ", ".join(node.roles),
+            node.process.pid if node.process and state != "dead" else "-",
+            state_word(state, node.node_id in stopped),
+            f"{record.host}:{node.port}",
+            where or "-",
+        )
+        for (node, state), where in zip(states, metrics, strict=True)
+    ]
+    return table(("id", "rack", "roles", "pid", "state", "address", "metrics"), rows)
 
 
 def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> str:
@@ -143,39 +192,3 @@ def _named(partitions: Sequence[PartitionSeen]) -> str:
     if all(each.is_internal for each in partitions):
         return listed(partitions) if partitions else "0"
     return f"{len(partitions)}: {listed(partitions, MOST_NAMED)}"
-
-
-def _document(
-    cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None
-) -> dict[str, object]:
-    return {
-        "dir": str(cluster.directory),
-        "bootstrap_servers": record.bootstrap_servers,
-        "nodes": [
-            {
-                "id": node.node_id,
-                "rack": node.rack,
-                "roles": list(node.roles),
-                "pid": node.process.pid if node.process and state != "dead" else None,
-                "state": state,
-                "address": f"{record.host}:{node.port}",
-                "metrics": record.metrics_url(node),
-                "log": str(cluster.log_of(node.node_id)),
-            }
-            for node, state in states
-        ],
-        "reachable": seen is not None,
-        "cluster_id": seen.cluster_id if seen else record.cluster_id,
-        "controller": seen.controller if seen else None,
-        "fenced_brokers": [each.broker_id for each in seen.brokers if each.is_fenced] if seen else None,
-        "partitions": len(seen.partitions) if seen else None,
-        "offline_partitions": _listed(seen, "is_offline"),
-        "under_replicated_partitions": _listed(seen, "is_under_replicated"),
-        "under_min_isr_partitions": _listed(seen, "is_below_min_in_sync"),
-    }
-
-
-def _listed(seen: ClusterSeen | None, which: str) -> list[dict[str, object]] | None:
-    if seen is None:
-        return None
-    return [{"topic": each.topic, "partition": each.partition} for each in seen.partitions if getattr(each, which)]

@@ -6,13 +6,13 @@ quorum loses its majority: then nothing would move any more, and that is another
 """
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of
 from klamm.local.asking import Address, takes_connections
-from klamm.local.cluster import LocalCluster
+from klamm.local.cluster import LocalCluster, NodeState
 from klamm.local.look import Look
 from klamm.local.problems import LocalError
 from klamm.local.processes import State
@@ -43,6 +43,17 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
         yield Tip("break it", f"klamm node kill {victim}{at}")
         pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
         yield Tip("or so", pause, is_needed=False)
+
+
+def mending(states: Sequence[NodeState], directory: Path) -> str:
+    """What has all nodes run again: ``klamm node start 1 2` mends it`."""
+    at = directory_option(directory)
+    commands = []
+    for verb, wrong in (("start", "dead"), ("resume", "paused")):
+        nodes = " ".join(str(node.node_id) for node, state in states if state == wrong)
+        if nodes:
+            commands.append(f"`klamm node {verb} {nodes}{at}`")
+    return f"{' and '.join(commands)} {'mends' if len(commands) == 1 else 'mend'} it"
 
 
 def way_back(directory: str | None, asked: str) -> str | None:

@@ -115,6 +115,8 @@ def placement(options: argparse.Namespace) -> int:
         return 0
     roles = len(rows[0].roles)
     print(table(headings(roles), [cells(row) for row in rows]))
+    if any(each.is_gone for each in seen.brokers):
+        print("\ntoo few voters run to decide anything: `klamm status` says what mends it")
     leaderless = [f"P{each.partition}" for each in seen.partitions if each.is_offline]
     if leaderless:
         print(f"\nno leader: {' '.join(leaderless)}")

@@ -5,15 +5,16 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
-from klamm.cli.saying import MISUSED, counted, failed, print_json, say
+from klamm.cli.saying import FAILED, MISUSED, counted, failed, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
-from klamm.local.record import ClusterRecord
+from klamm.local.record import ClusterRecord, read_record
 
 DESCRIPTION = """\
 Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
@@ -56,15 +57,22 @@ def run(arguments: Sequence[str]) -> int:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
     try:
+        return _carried_out(cluster, options)
+    except KeyboardInterrupt:
+        return _interrupted(cluster)
+
+
+def _carried_out(cluster: LocalCluster, options: argparse.Namespace) -> int:
+    try:
         _bring_up(cluster, options)
         if not options.detach:
             _stay(cluster, options)
     except Misused as problem:
         return failed("up", problem, MISUSED)
-    except (LocalError, OSError) as problem:
+    except OSError as problem:
+        return _unheard(cluster, options.detach, problem) if cluster.was_started_here else failed("up", problem)
+    except LocalError as problem:
         return failed("up", problem)
-    except KeyboardInterrupt:
-        return _interrupted(cluster)
     return 0
 
 
@@ -72,6 +80,7 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     began = monotonic()
     settings = pairs_of("--set", options.set) if options.set else None
     wish = Wish(options.brokers, options.racks, options.port, settings)
+    before = None if options.port is None or options.fresh else read_record(cluster.directory)
     record = cluster.up(
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
@@ -82,6 +91,8 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
     # The live view has them in its first line; a script that reads our output has not.
     if not (_is_live(options) and sys.stdout.isatty()):
         _print_result(cluster, record, options.json)
+    if before is not None and before.bootstrap_servers != record.bootstrap_servers:
+        say(f"moved from {before.bootstrap_servers} to {record.bootstrap_servers}, with its data")
     say(f"{_described(record)} up after {monotonic() - began:.2f} s; data and logs in {cluster.directory}")
 
 
@@ -93,14 +104,17 @@ def make_parser() -> argparse.ArgumentParser:
         "--port",
         type=int,
         metavar="PORT",
-        help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones",
+        help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones. "
+        "A cluster that is stopped moves there, with its data; with 0, if its own are taken",
     )
     add_directory(parser)
     parser.add_argument(
         "--fresh", action="store_true", help="start empty: what an earlier cluster left in DIR is deleted"
     )
     parser.add_argument("--detach", "-d", action="store_true", help="leave the cluster running and return")
-    parser.add_argument("--plain", action="store_true", help="a line for what happens, no live view")
+    parser.add_argument(
+        "--plain", action="store_true", help="a line for what happens, on standard output, no live view"
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -155,14 +169,17 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     """Until nobody runs any more because somebody else took the cluster down."""
-    plain = not _is_live(options)
-    if plain:
+    if not _is_live(options):
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
     from klamm.cli.tips import directory_option
-    from klamm.cli.watching import watch
+    from klamm.cli.watching import How, shown_as, watch
 
-    watch(cluster, "Ctrl-C stops the cluster; its data stays", plain=plain, all_ran=True)
+    # Who did not ask for lines may read standard output for the servers alone.
+    how: How = "live" if _is_live(options) else "plain"
+    say_line = say_result if options.plain and not options.json else say
+    with shown_as(how, cluster, "Ctrl-C stops the cluster; its data stays", say_line) as shown:
+        watch(cluster, shown, all_ran=True)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
 
 
@@ -172,21 +189,43 @@ def _is_live(options: argparse.Namespace) -> bool:
     return can_draw and not (options.detach or options.plain or options.json)
 
 
+def _unheard(cluster: LocalCluster, detach: bool, problem: OSError) -> int:
+    """Of a cluster that runs, when what we print or draw on takes no more: its disk is full, the terminal was closed.
+    That may be noticed before the signal that tells of it."""
+    from klamm.cli.tips import directory_option
+
+    at = directory_option(cluster.directory)
+    what = f"cannot write: {problem.strerror}; the cluster"
+    if detach:
+        return failed("up", f"{what} runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it")
+    _say_if_heard(f"klamm up: {what} is stopped")
+    _interrupted(cluster)
+    return FAILED
+
+
 def _interrupted(cluster: LocalCluster) -> int:
     """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
     if not cluster.was_started_here:
         return failed("up", "interrupted; what was started is ended again", 130)
+    # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     everybody = [node.node_id for node in cluster.record().nodes]
-    say("stopping; once more Ctrl-C kills")
+    _say_if_heard("stopping; once more Ctrl-C kills")
     try:
         late = cluster.down()
     except KeyboardInterrupt:
         late = everybody
         cluster.kill(everybody)
     if late:
-        say(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
+        _say_if_heard(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
     from klamm.cli.tips import directory_option
 
     again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
-    say(f"stopped; {again}, with its data in {cluster.directory}")
+    _say_if_heard(f"stopped; {again}, with its data in {cluster.directory}")
     return 0
+
+
+def _say_if_heard(text: str) -> None:
+    """Nobody is there any more to whom it would matter, if it is not."""
+    with suppress(OSError):
+        say(text)

@@ -1,14 +1,17 @@
 """A running cluster, watched until nobody runs any more: live on a terminal, elsewhere a line for what happens."""
 
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 
 from klamm.cli.cluster_view import Happened, Scene, live, summary
-from klamm.cli.saying import say
+from klamm.cli.saying import say_result
+from klamm.cli.status_document import document_of
 from klamm.local.cluster import LocalCluster
 from klamm.local.happenings import happenings
 from klamm.local.look import Look
@@ -18,11 +21,22 @@ from klamm.local.rates import Recently
 MOST_REMEMBERED = 100
 
 
-def watch(cluster: LocalCluster, ending: str, *, plain: bool, all_ran: bool = False) -> None:
+How = Literal["live", "plain", "json"]
+
+
+class Shown(Protocol):
+    """Where looks are shown."""
+
+    last: Look | None
+
+    def note(self, look: Look) -> None: ...
+
+
+def watch(cluster: LocalCluster, shown: Shown, *, all_ran: bool = False) -> None:
     """Until no node runs, because somebody took the cluster down. If all ran a moment ago, those that do not any more
     are told of."""
     nodes = cluster.record().nodes
-    with Looker(cluster) as looker, _shown(cluster, ending, plain) as shown:
+    with Looker(cluster) as looker:
         if all_ran:
             shown.last = Look(0.0, nodes, {node.node_id: "running" for node in nodes})
         while True:
@@ -33,17 +47,49 @@ def watch(cluster: LocalCluster, ending: str, *, plain: bool, all_ran: bool = Fa
             cluster.wait_change(looker.pause_seconds)
 
 
+@contextmanager
+def shown_as(
+    how: How, cluster: LocalCluster, ending: str, say_line: Callable[[str], None] = say_result
+) -> Iterator[Shown]:
+    """Live, on standard error, if that can be drawn on; else a line for what happens, said like this."""
+    console = Console(stderr=True, highlight=False)
+    if how == "json":
+        yield _Documents(cluster)
+    elif how == "plain" or not console.is_terminal or console.is_dumb_terminal:
+        yield _Lines(say_line)
+    else:
+        with Live(console=console, auto_refresh=False) as drawn:
+            yield _Screen(cluster, ending, drawn)
+
+
 class _Lines:
     """What happens, a line each."""
 
-    def __init__(self) -> None:
+    def __init__(self, say_line: Callable[[str], None]) -> None:
         self.last: Look | None = None
+        self._say_line = say_line
 
     def note(self, look: Look) -> None:
         # Who begins to watch is told what there is: nothing may happen for hours.
         for what in [summary(look)] if self.last is None else happenings(self.last, look):
-            say(f"{_time_of_day()} {what}")
+            self._say_line(f"{_time_of_day()} {what}")
         self.last = look
+
+
+class _Documents:
+    """What `klamm status --json` says, a line each time that it is another."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.last: Look | None = None
+        self._cluster = cluster
+        self._said = ""
+
+    def note(self, look: Look) -> None:
+        self.last = look
+        line = json.dumps(document_of(self._cluster.directory, self._cluster.record(), look))
+        if line != self._said:
+            say_result(line)
+            self._said = line
 
 
 class _Screen:
@@ -51,6 +97,7 @@ class _Screen:
 
     def __init__(self, cluster: LocalCluster, ending: str, drawn: Live) -> None:
         self._cluster, self._ending, self._drawn = cluster, ending, drawn
+        self._size: ConsoleDimensions | None = None
         self._recently = Recently()
         self._happened: list[Happened] = []
         self.last: Look | None = None
@@ -72,18 +119,14 @@ class _Screen:
             tuple(self._happened),
             self._ending,
         )
-        columns, lines = self._drawn.console.size
+        size = self._drawn.console.size
+        if size != self._size:
+            # The terminal has broken the lines anew: where the last picture began, nobody knows.
+            if self._size is not None:
+                self._drawn.console.clear()
+            self._size = size
+        columns, lines = size
         self._drawn.update(live(scene, lines, columns), refresh=True)
-
-
-@contextmanager
-def _shown(cluster: LocalCluster, ending: str, plain: bool) -> Iterator[_Lines | _Screen]:
-    console = Console(stderr=True, highlight=False)
-    if plain or not console.is_terminal or console.is_dumb_terminal:
-        yield _Lines()
-        return
-    with Live(console=console, auto_refresh=False) as drawn:
-        yield _Screen(cluster, ending, drawn)
 
 
 def _time_of_day() -> str:

@@ -1,8 +1,9 @@
 """What a person asks for and what the directory holds already, brought together.
 
-A cluster keeps its layout: its nodes know each other by number and port, and its topics are placed over its racks. So
-a wish that names none of it takes the cluster as it is, and one that contradicts it is refused. Settings may change
-from one start to the next.
+A cluster keeps its layout: its topics are placed over its racks, and its nodes know each other by number. So a wish
+that names none of it takes the cluster as it is, and one that contradicts it is refused. Settings may change from one
+start to the next; so may the ports of processes, all of which are told at every start where the voters are, which
+counts for more than where they were, and register anew. Where nodes are part of this process they keep their ports.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from klamm.ids import drawn_uuid, uuid_text
-from klamm.local.ports import MOST
+from klamm.local.ports import MOST, ports_from
 from klamm.local.problems import LocalError
 from klamm.local.record import METRICS, ClusterRecord, NodeRecord
 from klamm.local.topology import planned
@@ -43,13 +44,19 @@ def new_cluster(wish: Wish, random: Random) -> ClusterRecord:
     )
 
 
-def known_cluster(known: ClusterRecord, wish: Wish) -> ClusterRecord:
-    """The cluster that is there, with the settings wished for; LocalError if it is another than was asked for."""
-    if others := differences(known, wish):
+def known_cluster(known: ClusterRecord, wish: Wish, *, may_move: bool = False) -> ClusterRecord:
+    """The cluster that is there, with the settings wished for; LocalError if it is another than was asked for. One that
+    may move to other ports is the same there, and its metrics go with it."""
+    if others := differences(known, replace(wish, first_port=None) if may_move else wish):
         raise LocalError(
             f"the directory holds another cluster: {'; '.join(others)}. "
             "Leave these options out to start it as it is, add --fresh to delete it and start anew, or choose another "
             "directory with --dir"
+        )
+    if may_move and differences(known, Wish(first_port=wish.first_port)):
+        nodes = (replace(node, metrics_port=None, usual_metrics_port=None) for node in known.nodes)
+        known = with_ports(
+            replace(known, nodes=tuple(nodes)), ports_from(wish.first_port or known.nodes[0].port, len(known.nodes))
         )
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
 

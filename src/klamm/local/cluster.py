@@ -98,8 +98,8 @@ class LocalCluster:
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
         start, the others are ended, and a cluster that was new leaves nothing but its logs; not even these when
-        somebody thought better of it at once. A fresh one deletes what an earlier one left here, once nothing else
-        stands in the way."""
+        somebody thought better of it at once. A known one moves to other ports if it is told to. A fresh one deletes
+        what an earlier one left here, once nothing else stands in the way."""
         mending.check_kind(self.directory)
         with locked(self.directory), ExitStack() as stack:
             known = None if fresh else read_record(self.directory)
@@ -108,11 +108,11 @@ class LocalCluster:
                 record = new_cluster(wish, SystemRandom())
                 ports = ports_from(FIRST_PORT if wish.first_port is None else wish.first_port, len(record.nodes))
             else:
-                record = known_cluster(known, wish)
+                record = known_cluster(known, wish, may_move=True)
                 ports = [node.port for node in record.nodes]
             check_metrics(wish, len(record.nodes))
             wished = {node.node_id: port for node, port in zip(record.nodes, ports, strict=True)}
-            held = self._ports_held(stack, record.host, ports, is_known=known is not None)
+            held = self._ports_held(stack, record.host, ports, or_any=wish.first_port == 0)
             record = _with_metrics_held(stack, with_ports(record, held.ports), wished)
             if fresh or wish.settings:
                 mending.check_settings(self.directory, record)
@@ -156,7 +156,7 @@ class LocalCluster:
             with locked(self.directory):
                 record = self.record()
                 nodes = [node for node in map(record.node, dict.fromkeys(node_ids)) if _state(node) == "dead"]
-                self._ports_held(stack, record.host, [node.port for node in nodes], is_known=True)
+                self._ports_held(stack, record.host, [node.port for node in nodes], may_move=False)
                 record = _with_metrics_held(stack, record, {node.node_id: node.port for node in nodes})
                 begun = self._begin(record, [record.node(node.node_id) for node in nodes])
             begun.wait_ready(timeout_seconds, on_ready)
@@ -273,11 +273,16 @@ class LocalCluster:
             mending.check_nobody_runs(self.directory, known, wish)
             mending.check_data(self.directory, known)
 
-    def _ports_held(self, stack: ExitStack, host: str, ports: Sequence[int], is_known: bool) -> HeldPorts:
+    def _ports_held(
+        self, stack: ExitStack, host: str, ports: Sequence[int], *, or_any: bool = False, may_move: bool = True
+    ) -> HeldPorts:
         try:
             return stack.enter_context(self.held_ports(host, ports))
         except PortsTaken as problem:
-            raise mending.explained(problem, host, self.directory, is_known) from None
+            if or_any:
+                free = [0 if port in problem.ports else port for port in ports]
+                return self._ports_held(stack, host, free, may_move=may_move)
+            raise mending.explained(problem, host, self.directory, may_move) from None
 
 
 class Begun(NamedTuple):
@@ -301,6 +306,15 @@ class Begun(NamedTuple):
             will_serve = node.is_broker and self.can_decide
             starting.append(Starting(node_id, node.process, address, log, said_before, will_serve))
         wait_ready(starting, timeout_seconds, on_ready)
+
+
+def gone(states: Sequence[NodeState]) -> list[int]:
+    """Brokers that do not run, where the quorum has no majority to decide it. What the others say of them is from
+    before. (Where none runs, and yet somebody answers, they run where we do not see them.)"""
+    running = {node.node_id for node, state in states if state == "running"}
+    if not running or has_majority([node for node, _ in states], running):
+        return []
+    return [node.node_id for node, _ in states if node.is_broker and node.node_id not in running]
 
 
 def listed(node_ids: Sequence[int]) -> str:

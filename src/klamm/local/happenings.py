@@ -1,14 +1,17 @@
 """What happened between two looks at a cluster, in sentences: who came and went, who leads, who fell behind.
 
 What happens to many partitions at once is one sentence. Partitions of the brokers' own topics are counted, not named.
+Nobody who does not run begins to lead or is in sync again: brokers that say so have not heard of it yet. And where
+the quorum cannot decide, nobody leaves the ISR, although they are not there.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from klamm.local.look import Look, named
+from klamm.local.topology import voters_that_run
 from klamm.local.view import PartitionSeen
-from klamm.local.words import called, joined, listed, state_word
+from klamm.local.words import called, joined, listed, state_word, undecided
 
 MOST_MOVES = 2
 """So many sentences say between whom leadership moved. More would push out why it did."""
@@ -45,6 +48,9 @@ def _nodes(before: Look, after: Look) -> Iterable[str]:
 
 
 def _quorum(before: Look, after: Look) -> Iterable[str]:
+    if before.can_decide != after.can_decide:
+        again = f"{voters_that_run(after.nodes, after.running)}: the quorum has its majority again"
+        yield again if after.can_decide else undecided(after.nodes, after.running)
     if after.controller is None or (before.controller, before.quorum_epoch) == (after.controller, after.quorum_epoch):
         return
     name = next((called(node) for node in after.nodes if node.node_id == after.controller), f"node {after.controller}")
@@ -67,7 +73,7 @@ def _leaders(before: Look, after: Look) -> Iterable[str]:
     moved: dict[tuple[int, int], list[PartitionSeen]] = {}
     for place, each in after.partitions.items():
         was = before.partitions.get(place)
-        if was is not None and was.leader != each.leader:
+        if was is not None and was.leader != each.leader and (each.is_offline or after.state(each.leader) == "running"):
             moved.setdefault((was.leader, each.leader), []).append(each)
     lost = [each for (_, leader), partitions in sorted(moved.items()) for each in partitions if leader < 0]
     if lost:
@@ -93,6 +99,8 @@ def _brokers(broker_ids: set[int]) -> str:
 
 
 def _left(before: Look, after: Look) -> Iterable[str]:
+    if not (before.can_decide and after.can_decide):
+        return
     for broker_id, partitions in sorted(_changed(after, before).items()):
         worst = max(after.behind(broker_id, named(each)) for each in partitions)
         at_most = "up to " if len(partitions) > 1 else ""
@@ -101,7 +109,11 @@ def _left(before: Look, after: Look) -> Iterable[str]:
 
 
 def _returned(before: Look, after: Look) -> Iterable[str]:
+    if not (before.can_decide and after.can_decide):
+        return
     for broker_id, partitions in sorted(_changed(before, after).items()):
+        if after.state(broker_id) != "running":
+            continue
         if after.out_of_sync(broker_id):
             yield f"broker {broker_id} is in sync again in {listed(partitions)}"
         else:

@@ -1,6 +1,7 @@
-"""Who listens on a port of this machine, as far as the system tells us: our own user's processes."""
+"""Who listens on a port of this machine, or has a file open, as far as the system tells: our own user's processes."""
 
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,12 +30,21 @@ class Listener(NamedTuple):
 
 def listener_on(port: int) -> Listener | None:
     """None where nobody does, or somebody whom we may not look at."""
-    sockets = {f"socket:[{inode}]" for inode in _inodes(port)}
-    if not sockets:
+    return _who_has({f"socket:[{inode}]" for inode in _inodes(port)})
+
+
+def holder_of(file: Path) -> Listener | None:
+    """Who has it open; None where nobody has, or somebody whom we may not look at."""
+    return _who_has({str(file.resolve())})
+
+
+def _who_has(names: Collection[str]) -> Listener | None:
+    """What the system shows of an open descriptor is one of these."""
+    if not names:
         return None
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if any(str(each.readlink()) in sockets for each in (process / "fd").iterdir()):
+            if any(str(each.readlink()) in names for each in (process / "fd").iterdir()):
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
                 return Listener(int(process.name), tuple(filter(None, words)))
         except OSError:

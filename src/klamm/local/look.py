@@ -11,6 +11,7 @@ from klamm.ids import Offset, TopicPartition
 from klamm.local.figures import Figures
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
+from klamm.local.topology import has_majority
 from klamm.local.view import PartitionSeen
 
 Sizes = Mapping[TopicPartition, int]
@@ -50,6 +51,15 @@ class Look:
     def own(self) -> list[PartitionSeen]:
         """The partitions of people's topics, not those that the brokers keep for themselves."""
         return [each for each in self.partitions.values() if not each.is_internal]
+
+    @property
+    def running(self) -> set[int]:
+        return {node_id for node_id, state in self.states.items() if state == "running"}
+
+    @property
+    def can_decide(self) -> bool:
+        """Enough voters run. Where they do not, who leads and who is in sync stays as it was, whoever else ends."""
+        return has_majority(self.nodes, self.running)
 
     def behind(self, broker_id: int, partition: TopicPartition) -> int:
         """How many records a replica lacks."""

@@ -7,7 +7,7 @@ proportion to what a look costs: a cluster of many partitions is looked at less 
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -20,7 +20,8 @@ from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, NodeRecord
-from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, seen_by
+from klamm.local.topology import has_majority
+from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, controller_seen_by, placement_seen_by
 from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -47,6 +48,8 @@ class Looker:
         self._settled: dict[TopicPartition, int] = {}
         """The size of a leader's log when its end was asked for and had not moved."""
         self._last: Look | None = None
+        self._is_undecided = False
+        """The quorum has lost its majority, and nobody has led it since: what brokers say is from before."""
         self._spent_seconds = 0.0
 
     def __enter__(self) -> "Looker":
@@ -73,20 +76,32 @@ class Looker:
                 if line is not None:
                     line.close()
                 self._lines[node.node_id] = _Line(node, Address(record.host, node.port), record.metrics_place(node))
-        seen = self._asked_anyone(running)
+        alive = {node.node_id for node, state in states if state == "running"}
+        can_decide = has_majority(record.nodes, alive)
+        self._is_undecided |= not can_decide
+        gone = [node.node_id for node in record.brokers if node not in running] if self._is_undecided else []
+        seen = self._asked_anyone(running, gone, who_leads=can_decide)
+        if can_decide and seen is not None and seen.controller in alive:
+            self._is_undecided = False
         before = self._last or Look(0.0, record.nodes, known)
         made = self._made(record, known, seen, before, [node.node_id for node in running])
         self._last = replace(made, stopped=self._cluster.stopped(states))
         self._spent_seconds = time.process_time() - began
         return self._last
 
-    def _asked_anyone(self, running: Iterable[NodeRecord]) -> ClusterSeen | None:
+    def _asked_anyone(
+        self, running: Iterable[NodeRecord], gone: Collection[int], *, who_leads: bool
+    ) -> ClusterSeen | None:
         """Whoever answered best last time is asked first."""
         for node in sorted(running, key=lambda node: self._lines[node.node_id].not_before_seconds):
+            line = self._lines[node.node_id]
             try:
-                return seen_by(self._lines[node.node_id].opened())
+                seen = placement_seen_by(line.opened(), gone=gone)
             except (NoAnswer, UnknownTopic):
-                self._lines[node.node_id].spoilt()
+                line.spoilt()
+                continue
+            controller, epoch = (line.controller() if who_leads else None) or (None, None)
+            return replace(seen, controller=controller, quorum_epoch=epoch)
         return None
 
     def _made(
@@ -166,6 +181,7 @@ class _Line:
         self.not_before_seconds = 0.0
         self._address = address
         self._metrics, self._metrics_not_before_seconds = metrics, 0.0
+        self._controller_not_before_seconds = 0.0
         self._conversation: Conversation | None = None
 
     def opened(self) -> Conversation:
@@ -182,6 +198,16 @@ class _Line:
         except NoAnswer:
             self.spoilt()
             return otherwise
+
+    def controller(self) -> tuple[int, int] | None:
+        """Who leads the quorum, and its epoch. While nobody does, the question waits; the broker is well."""
+        if time.monotonic() < self._controller_not_before_seconds:
+            return None
+        found = controller_seen_by(self.opened())
+        if found is None:
+            self._controller_not_before_seconds = time.monotonic() + AGAIN_SECONDS
+            self.close()
+        return found
 
     def figures(self) -> Figures | None:
         """From its page of metrics, if it serves one: somebody else may have the port, and the broker is well."""

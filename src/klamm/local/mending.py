@@ -13,14 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.local.agreeing import Wish, differences, properties_of
-from klamm.local.listeners import listener_on
+from klamm.local.listeners import holder_of, listener_on
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
-from klamm.local.record import FILE, ClusterRecord, remove_record
+from klamm.local.record import FILE, ClusterRecord, read_record, remove_record
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
 
 DATA_VERSION = "1"
 ANSWER_SECONDS = 1.0
+LOCK = ".lock"
+"""Of a node, in its directory, as `klamm.runtime.taking` calls it."""
 NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
 """What a cluster makes in its directory, one a node. What is called otherwise is somebody else's."""
 OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})
@@ -43,6 +45,8 @@ def check_kind(directory: Path) -> None:
 def nothing_here(directory: Path, usual_port: int) -> str:
     """There is no cluster in the directory; maybe one runs from another, or it is the directory above or below."""
     makes = f"`klamm up --dir {_quoted(directory)}` makes one"
+    if (held := _held_by(directory)) is not None:
+        return held
     near = [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
     if near:
         there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
@@ -55,6 +59,8 @@ def nothing_here(directory: Path, usual_port: int) -> str:
 
 def check_nothing_lies_there(directory: Path) -> None:
     """Nodes of a cluster that is not recorded: a new one would take their data for its own, or lose it."""
+    if (held := _held_by(directory)) is not None:
+        raise LocalError(held)
     found = _node_directories(directory)
     if found:
         raise LocalError(
@@ -149,8 +155,9 @@ def check_may_be_deleted(directory: Path) -> None:
         if not _is_of_a_node(path):
             raise LocalError(f"{path} does not look like the data of a node, and is not deleted; {ELSEWHERE}")
         if _is_in_use(path):
+            held = None if _is_known_to_run(directory) else _held_by(directory)
             raise LocalError(
-                f"{path} is in use: the cluster runs; `klamm down --dir {_quoted(directory)}` stops it first"
+                held or f"{path} is in use: the cluster runs; `klamm down --dir {_quoted(directory)}` stops it first"
             )
 
 
@@ -175,8 +182,8 @@ def delete_data(directory: Path) -> None:
     remove_record(directory)
 
 
-def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -> PortsTaken:
-    """Who has the ports, and what to do about it. A cluster that is known keeps its ports."""
+def explained(problem: PortsTaken, host: str, directory: Path, may_move: bool) -> PortsTaken:
+    """Who has the ports, and what to do about it. Where others of the cluster run, it keeps its ports."""
     holders = {port: listener_on(port) for port in problem.ports}
     clusters = sorted({each.cluster_directory for each in holders.values() if each and each.cluster_directory})
     named = ", ".join(
@@ -188,10 +195,32 @@ def explained(problem: PortsTaken, host: str, directory: Path, is_known: bool) -
         what = f"{named} {'is' if len(holders) == 1 else 'are'} taken by the cluster in {others}; {stop} stops it"
     else:
         what = f"taken already: {named}; end that process"
-    if is_known:
+    if not may_move:
         return PortsTaken(problem.ports, f"{what}, or {BESIDE}")
     free = f"`klamm up --port 0 --dir {_quoted(directory)}` takes any that are free"
     return PortsTaken(problem.ports, f"{what}, or choose other ports: {free}")
+
+
+def _is_known_to_run(directory: Path) -> bool:
+    """Its record, if there is one that can be read, names a process that lives."""
+    try:
+        known = read_record(directory)
+    except LocalError:
+        return False
+    return known is not None and any(node.process and state_of(node.process) != "dead" for node in known.nodes)
+
+
+def _held_by(directory: Path) -> str | None:
+    """Of nodes that run and that no record names, so that no other command finds them: who they are, and what ends
+    them. None where no node's directory is in use."""
+    in_use = [path for path in _node_directories(directory) if _is_in_use(path)]
+    if not in_use:
+        return None
+    holders = {path.name: holder_of(path / LOCK) for path in in_use}
+    pids = [str(each.pid) for each in holders.values() if each is not None]
+    named = ", ".join(f"{name} by process {each.pid}" if each else name for name, each in holders.items())
+    stop = f"`kill {' '.join(pids)}` stops them" if pids else "end the processes that have them open"
+    return f"{directory} holds data in use ({named}), and no {FILE} that names who uses it; {stop}"
 
 
 def _cluster_on(port: int) -> Path | None:
@@ -211,13 +240,13 @@ def _called(directory: Path, name: re.Pattern[str]) -> list[Path]:
 def _is_of_a_node(path: Path) -> bool:
     """Or empty, but for the lock that a node takes before it writes anything."""
     inside = {each.name: each for each in path.iterdir()}
-    lock = inside.pop(".lock", None)
+    lock = inside.pop(LOCK, None)
     return bool(OF_A_NODE & set(inside)) or (not inside and (lock is None or lock.stat().st_size == 0))
 
 
 def _is_in_use(path: Path) -> bool:
     try:
-        with (path / ".lock").open("r") as lock:
+        with (path / LOCK).open("r") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False

@@ -57,6 +57,13 @@ def has_majority(nodes: Sequence[PlannedNode], alive: set[int]) -> bool:
     return 2 * sum(voter in alive for voter in voters) > len(voters)
 
 
+def voters_that_run(nodes: Sequence[PlannedNode], alive: set[int]) -> str:
+    """`1 of 3 voters runs`"""
+    voters = [node.node_id for node in nodes if node.is_voter]
+    running = sum(voter in alive for voter in voters)
+    return f"{running} of {_counted(len(voters), 'voter')} {'runs' if running == 1 else 'run'}"
+
+
 def _blocks(brokers: int, racks: int) -> list[Block]:
     """As even as can be, the larger ones first."""
     if brokers < 1 or racks < 1:

@@ -1,6 +1,6 @@
 """The cluster as one of its brokers sees it: who is there, who decides, where every partition stands."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from klamm.errors import ErrorCode
@@ -31,6 +31,8 @@ class BrokerSeen:
     port: int
     is_fenced: bool
     """Registered, and not taking part at the moment: down, or just starting."""
+    is_gone: bool = False
+    """It does not run, and nobody is left who could decide that it is fenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,14 @@ def cluster_seen(
     return seen
 
 
+def placement_seen(
+    addresses: Sequence[Address], timeout_seconds: float, gone: Collection[int]
+) -> tuple[Address, ClusterSeen]:
+    """Where nothing can be decided: who of these answers first, and what it last heard. It is not asked who decides,
+    which it would try to find out for as long as we wait."""
+    return first_answer(addresses, timeout_seconds, lambda broker: placement_seen_by(broker, gone=gone))
+
+
 def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
     """The brokers that this one tells its clients of."""
     with Conversation(address, timeout_seconds) as broker:
@@ -100,21 +110,31 @@ def cluster_id_seen(addresses: Sequence[Address], timeout_seconds: float) -> str
 def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
     """What this broker says, of all topics or of these."""
     seen = placement_seen_by(broker, topics)
-    controller, epoch = _controller_seen(broker)
+    controller, epoch = controller_seen_by(broker) or (None, None)
     return replace(seen, controller=controller, quorum_epoch=epoch)
 
 
-def placement_seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:
-    """The same without who decides: a controller that stands still would hold up whoever asks for it."""
+def placement_seen_by(
+    broker: Conversation, topics: Sequence[str] | None = None, gone: Collection[int] = ()
+) -> ClusterSeen:
+    """The same without who decides: a controller that stands still would hold up whoever asks for it. Of those that are
+    gone it is known better than the broker knows: they neither lead nor follow, whatever it heard last."""
     described = broker.ask(DESCRIBE_CLUSTER, 2, DescribeClusterRequest(include_fenced_brokers=True))
     if described.error_code:
         raise NoAnswer(f"DescribeCluster: {ErrorCode(described.error_code).name}")
     brokers = tuple(
-        BrokerSeen(each.broker_id, each.rack, each.host, each.port, each.is_fenced)
+        BrokerSeen(each.broker_id, each.rack, each.host, each.port, each.is_fenced, each.broker_id in gone)
         for each in sorted(described.brokers, key=lambda each: each.broker_id)
     )
-    partitions = tuple(_with_minimum(broker, _partitions_seen(broker, topics)))
+    heard = [without(each, gone) for each in _partitions_seen(broker, topics)]
+    partitions = tuple(_with_minimum(broker, heard))
     return ClusterSeen(described.cluster_id, None, brokers, partitions)
+
+
+def without(partition: PartitionSeen, gone: Collection[int]) -> PartitionSeen:
+    """As it stands without these brokers."""
+    in_sync = tuple(each for each in partition.in_sync if each not in gone)
+    return replace(partition, leader=-1 if partition.leader in gone else partition.leader, in_sync=in_sync)
 
 
 def _partitions_seen(broker: Conversation, topics: Sequence[str] | None) -> list[PartitionSeen]:
@@ -145,14 +165,15 @@ def _with_minimum(broker: Conversation, partitions: list[PartitionSeen]) -> list
     return [replace(each, min_in_sync=minimum.get(each.topic, 1)) for each in partitions]
 
 
-def _controller_seen(broker: Conversation) -> tuple[int, int] | tuple[None, None]:
-    """Who leads the quorum, and its epoch. Last, because whoever does not know this request closes the connection."""
+def controller_seen_by(broker: Conversation) -> tuple[int, int] | None:
+    """Who leads the quorum, and its epoch; None where nobody says. The last question of a conversation that got no
+    answer: whoever does not know this request closes it, and of whoever is late the answer may still come."""
     request = DescribeQuorumRequest([TopicData(METADATA_TOPIC, [PartitionData(0)])])
     try:
         answer = broker.ask(DESCRIBE_QUORUM, 2, request)
     except NoAnswer:
-        return None, None
+        return None
     if answer.error_code or answer.topics[0].partitions[0].error_code:
-        return None, None
+        return None
     quorum = answer.topics[0].partitions[0]
-    return (quorum.leader_id, quorum.leader_epoch) if quorum.leader_id >= 0 else (None, None)
+    return (quorum.leader_id, quorum.leader_epoch) if quorum.leader_id >= 0 else None

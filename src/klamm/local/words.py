@@ -1,10 +1,11 @@
-"""What nodes and partitions are called wherever a person reads of them."""
+"""What nodes and partitions are called wherever a person reads of them, and the quorum that cannot decide."""
 
 from collections.abc import Sequence
 
 from klamm.local.look import named
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
+from klamm.local.topology import PlannedNode, voters_that_run
 from klamm.local.view import PartitionSeen
 
 MOST_NAMED = 4
@@ -20,6 +21,14 @@ def state_word(state: State, is_stopped: bool) -> str:
     """`running`, `paused`, and of those that do not run: `stopped` if somebody asked for it, `dead` if not. What the
     cluster thinks of a broker, that it is fenced, is another thing."""
     return "stopped" if state == "dead" and is_stopped else state
+
+
+def undecided(nodes: Sequence[PlannedNode], running: set[int]) -> str:
+    """Where too few voters run: `1 of 3 voters runs: no majority, so nothing can be decided`"""
+    voters = [node.node_id for node in nodes if node.is_voter]
+    if len(voters) == 1:
+        return f"node {voters[0]} alone has a vote and does not run, so nothing can be decided"
+    return f"{voters_that_run(nodes, running)}: no majority, so nothing can be decided"
 
 
 def listed(partitions: Sequence[PartitionSeen], most: int = MOST_NAMED) -> str:

@@ -8,6 +8,7 @@ import gc
 import signal
 import socket
 from collections.abc import Callable
+from errno import EADDRINUSE
 from pathlib import Path
 from random import SystemRandom
 
@@ -29,7 +30,7 @@ from klamm.runtime.loop import NEVER, Loop
 from klamm.runtime.monitoring import Monitoring
 from klamm.runtime.observe import FactCounts, log_lines
 from klamm.runtime.server import Limits
-from klamm.runtime.taking import CannotStart, TakenDirectory
+from klamm.runtime.taking import AddressTaken, CannotStart, TakenDirectory
 
 
 def run_broker(config: BrokerConfig, cluster_id: str | None = None, make_dialer: MakeDialer = Dialer) -> bool:
@@ -43,7 +44,8 @@ def run_broker(config: BrokerConfig, cluster_id: str | None = None, make_dialer:
     if not listener.is_loopback:
         tell(ListensWide(listener.host or "every interface", listener.port))
     kind = "broker" if config.is_broker else "controller"
-    line = f"klamm {kind} {config.node_id} takes connections on {listener.host or '*'}:{listener.port}"
+    where, data = f"{listener.host or '*'}:{listener.port}", Path(config.log_dir).absolute()
+    line = f"klamm {kind} {config.node_id} takes connections on {where}, data in {data}"
     running.start(on_serve=lambda: print(line, flush=True), on_end=lambda clean: loop.stop())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.on_signal(number, lambda: running.stop(lambda clean: loop.stop()))
@@ -165,10 +167,9 @@ def bound(driver: Driver, config: BrokerConfig) -> Listener:
         try:
             port = driver.server.bind(listener.host, listener.port)
         except OSError as error:
-            raise CannotStart(
-                f"cannot listen on {listener.host}:{listener.port}: {error.strerror}; "
-                "choose another address with --listen"
-            ) from error
+            where = f"{listener.host}:{listener.port}"
+            text = f"cannot listen on {where}: {error.strerror}; choose another address with --listen"
+            raise (AddressTaken(text, listener.port) if error.errno == EADDRINUSE else CannotStart(text)) from error
         bound_listeners.append(listener._replace(port=port))
     return bound_listeners[0]
 

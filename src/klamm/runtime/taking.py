@@ -18,6 +18,14 @@ class CannotStart(Exception):  # noqa: N818
     """Why, and what to do about it, in a sentence for the person who called."""
 
 
+class AddressTaken(CannotStart):
+    """Somebody else listens there."""
+
+    def __init__(self, text: str, port: int) -> None:
+        super().__init__(text)
+        self.port = port
+
+
 class TakenDirectory:
     def __init__(self, path: Path) -> None:
         """Make the directory ours until the process ends, or say why not."""

@@ -1,0 +1,99 @@
+"""Too few voters run: what is told of a cluster that can decide nothing, whose brokers believe that all is well."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from klamm.local.agreeing import Wish
+from klamm.local.cluster import LocalCluster
+from tests.cli.running import LONG_SECONDS, klamm
+from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
+    cluster = LocalCluster(tmp_path / "cluster")
+    record = cluster.up(Wish(3, 1, 0, {"default.replication.factor": "3"}))
+    create_topic(record.bootstrap_servers, "invoice", partitions=3)
+    yield cluster
+    cluster.kill(range(3))
+    cluster.states()
+
+
+def watched(cluster: LocalCluster, how: str, into: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "klamm", "status", "--watch", how, "--dir", str(cluster.directory)]
+    with into.open("wb") as output:
+        return subprocess.Popen(command, stdout=output)
+
+
+def test_it_is_said_at_once_and_what_mends_it(cluster: LocalCluster) -> None:
+    """One is killed and one stands still: neither leads, neither follows, whatever the third one heard last."""
+    at = ("--dir", str(cluster.directory))
+    cluster.kill([1])
+    cluster.pause([2])
+    began = monotonic()
+    told = klamm("status", *at)
+    took_seconds = monotonic() - began
+    assert told.code == 1 and took_seconds < 2.5, took_seconds
+    assert "1 of 3 voters runs: no majority, so nothing can be decided" in told.out
+    start, resume = (f"`klamm node {what} --dir {cluster.directory}`" for what in ("start 1", "resume 2"))
+    assert f"{start} and {resume} mend it\nwhat broker 0 heard last" in told.out
+    lines = {line[:18].strip(): line[18:] for line in told.out.splitlines()}
+    assert lines["controller"] == "none" and lines["offline"] == "2: invoice-1 and invoice-2"
+    assert lines["under-replicated"].startswith("3: ")
+    document = klamm("status", "--json", *at).json
+    assert document["has_majority"] is False and document["controller"] is None and document["voters"] == [0, 1, 2]
+    assert [each["partition"] for each in document["offline_partitions"]] == [1, 2]
+    assert len(document["under_replicated_partitions"]) == 3
+    placed = klamm("topic", "placement", "invoice", *at).out
+    assert "R1-B1 (down)" in placed and "no leader: P1 P2" in placed and "too few voters run" in placed
+
+
+def test_the_word_of_who_does_not_run_is_no_news(cluster: LocalCluster, tmp_path: Path) -> None:
+    """Two die and one comes back. Nobody who is dead begins to lead, leaves the ISR or returns to it."""
+    lines, documents = tmp_path / "lines", tmp_path / "documents"
+    watching = [watched(cluster, "--plain", lines), watched(cluster, "--json", documents)]
+    try:
+        wait_until(lambda: lines.stat().st_size and documents.stat().st_size, "they watch", within_seconds=30)
+        log = cluster.log_of(0)
+        said_before = len(log.read_text())
+        cluster.kill([1, 2])
+        wait_until(lambda: "have no leader" in lines.read_text(), "the loss is told", within_seconds=30)
+        # The controller that was gives up after some seconds, and forgets who it knew to be dead.
+        wait_until(
+            lambda: "asking whether this node may lead" in log.read_text()[said_before:],
+            "nobody leads",
+            within_seconds=30,
+        )
+        cluster.start([1])
+        wait_until(lambda: "leads the quorum now" in lines.read_text(), "somebody decides", within_seconds=30)
+        wait_until(lambda: _latest(documents)["controller"] is not None, "and it is told", within_seconds=30)
+        cluster.kill([0, 1])
+        assert [each.wait(LONG_SECONDS) for each in watching] == [1, 1]
+    finally:
+        for each in watching:
+            each.kill()
+    told = [line.partition(" ")[2] for line in lines.read_text().splitlines()]
+    dead = told.index("broker 2 is dead")
+    back = told.index("2 of 3 voters run: the quorum has its majority again")
+    assert "1 of 3 voters runs: no majority, so nothing can be decided" in told[dead:back]
+    assert not [line for line in told[dead:back] if "leads" in line or "ISR" in line or "in sync" in line], told
+    assert not [line for line in told[dead + 1 :] if line.startswith("broker 2 leads") or "2 is back" in line], told
+    majorities = [json.loads(line)["has_majority"] for line in documents.read_text().splitlines()]
+    assert majorities[0] and not all(majorities)
+    assert all(before != after for before, after in zip(_lines(documents), _lines(documents)[1:], strict=False))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def _latest(documents: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads(_lines(documents)[-1])
+    return found

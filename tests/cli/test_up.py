@@ -127,6 +127,12 @@ def test_who_watches_in_lines_is_told_at_once_what_there_is(home: Path) -> None:
     assert watching.stdout.readline().endswith(" 1 of 1 node running; 0 topics, 0 partitions, nothing in it yet\n")
     watching.send_signal(signal.SIGINT)
     assert watching.wait(LONG_SECONDS) == 0
+    reads, writes = os.pipe()
+    os.close(reads)
+    command = [sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at]
+    unread = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, timeout=LONG_SECONDS, check=False)
+    os.close(writes)
+    assert (unread.returncode, unread.stderr) == (141, b"")
 
 
 def test_lines_are_asked_for_and_come_where_results_come(home: Path) -> None:

@@ -82,6 +82,8 @@ def _watched(cluster: LocalCluster, options: Namespace) -> int:
             watch(cluster, shown)
     except KeyboardInterrupt:
         return 0
+    except BrokenPipeError:
+        raise  # `| head` has read what it wanted.
     except (LocalError, OSError) as problem:
         return failed("status", problem)
     say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")

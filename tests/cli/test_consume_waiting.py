@@ -90,7 +90,7 @@ def test_the_counter_is_cleared_before_anything_is_said(
     class OnATerminal(Progress):
         def __init__(self, wanted: bool = True) -> None:
             super().__init__(wanted)
-            self._is_shown, self._next = True, 0.0
+            self._is_terminal, self._is_shown, self._next = True, True, 0.0
 
     def fails(reading: Reading, _: int | None) -> Iterator[list[object]]:
         yield []

@@ -235,6 +235,16 @@ def test_a_known_cluster_that_does_not_start_keeps_its_data(cluster: LocalCluste
     assert read(record.bootstrap_servers, "kept", 1) == ["one"]
 
 
+def test_a_move_that_fails_is_none(cluster: LocalCluster) -> None:
+    """It was noted, and the next start was there, without a word."""
+    cluster.up(ONE)
+    cluster.down()
+    before = cluster.record()
+    with failing(cluster), pytest.raises(NodeDidNotStart):
+        cluster.up(Wish(first_port=20_000 + os.getpid() % 4_000, settings={"num.partitions": "7"}))
+    assert cluster.record() == before
+
+
 def test_ports_that_are_taken_are_said_before_anything_is_started(cluster: LocalCluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(PortsTaken):
         cluster.up(Wish(1, 1, taken.getsockname()[1]))

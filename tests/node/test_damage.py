@@ -221,6 +221,25 @@ def test_what_is_put_into_a_partitions_directory_outlives_it(real: World, tmp_pa
     assert list(theses(tmp_path)) == [kept]
 
 
+@pytest.mark.parametrize(("entry", "is_ours"), [("orders-0", True), ("backup-2024", False)])
+def test_a_directory_that_cannot_be_looked_into_costs_nobody_else(world: World, entry: str, is_ours: bool) -> None:
+    world.disk.make_directory(entry)
+    listing = world.disk.listing
+
+    def fails(path: str) -> list[str]:
+        if path == entry:
+            raise DiskFailed(f"{path}: input/output error", 5)
+        return listing(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(world.disk, "listing", fails)
+        world.start_again()
+        check_all_there(world, "others", *(() if is_ours else ("orders",)))
+        offline = [fact.partition for fact in world.told_of(PartitionFailed)]
+        assert offline == (["orders-0"] if is_ours else [])
+    assert any(name.startswith(f"{entry}/") for name in world.disk.names), "and nothing is removed"
+
+
 # The quorum.
 
 

@@ -56,24 +56,39 @@ class Directories:
         """Those on disk that belong to our replicas of the image; the others are set aside."""
         kept = set()
         for entry in self._files.listing(""):
-            topic_name, _, number = entry.rpartition("-")
             if is_set_aside(entry):
                 self._doomed.append(entry)
             elif is_of_a_partition(entry):
-                state = image.partition(topic_name, int(number))
+                topic_name, _, number = entry.rpartition("-")
+                place = TopicPartition(topic_name, int(number))
+                state = image.partition(*place)
                 held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
-                found = self._topic_id_of(entry)
-                is_nameless_but_flushed = found is None and is_flushed(TopicPartition(topic_name, int(number)))
-                if not self._is_by_content(entry):
-                    self._tell(StrangeDirectory(entry))
-                elif held is not None and (found == held or is_nameless_but_flushed):
+                try:
+                    is_kept = self._judged(entry, held, place, is_flushed)
+                except DiskFailed as error:
+                    # Whatever it is, the others serve. Our own is going to be offline, when its log is opened.
+                    is_kept = held is not None
+                    if not is_kept:
+                        self._tell(DirectoryStays(entry, str(error)))
+                if is_kept:
                     kept.add(entry)
-                else:
-                    if held is not None and self._was_ours(entry, found, held):
-                        self._doubt()
-                    self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
-                    self.set_aside(entry, found or ZERO_UUID, STRAY)
         return kept
+
+    def _judged(
+        self, entry: str, held: Uuid | None, place: TopicPartition, is_flushed: Callable[[TopicPartition], bool]
+    ) -> bool:
+        """Whether it is the partition's that we should have, of the topic `held`; else it is set aside, or not ours."""
+        if not self._is_by_content(entry):
+            self._tell(StrangeDirectory(entry))
+            return False
+        found = self._topic_id_of(entry)
+        if held is not None and (found == held or (found is None and is_flushed(place))):
+            return True
+        if held is not None and self._was_ours(entry, found, held):
+            self._doubt()
+        self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
+        self.set_aside(entry, found or ZERO_UUID, STRAY)
+        return False
 
     def _was_ours(self, directory: str, found: Uuid | None, topic_id: Uuid) -> bool:
         """Whether this is no earlier topic's but the one we should have, with its name damaged. (One without records

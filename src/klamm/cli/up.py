@@ -1,6 +1,7 @@
 """`klamm up`: a cluster on this machine, every node a process of its own."""
 
 import argparse
+import errno
 import os
 import signal
 import sys
@@ -15,6 +16,8 @@ from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, read_record
+
+UNHEARD = frozenset({errno.EIO, errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EBADF})
 
 DESCRIPTION = """\
 Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
@@ -191,14 +194,15 @@ def _is_live(options: argparse.Namespace) -> bool:
 
 def _unheard(cluster: LocalCluster, detach: bool, problem: OSError) -> int:
     """Of a cluster that runs, when what we print or draw on takes no more: its disk is full, the terminal was closed.
-    That may be noticed before the signal that tells of it."""
+    That may be noticed before the signal that tells of it. Whatever else fails us is no reason to stop a cluster."""
     from klamm.cli.tips import directory_option
 
     at = directory_option(cluster.directory)
-    what = f"cannot write: {problem.strerror}; the cluster"
-    if detach:
-        return failed("up", f"{what} runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it")
-    _say_if_heard(f"klamm up: {what} is stopped")
+    if detach or problem.errno not in UNHEARD:
+        runs = f"the cluster runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it"
+        cannot = "cannot write: " if problem.errno in UNHEARD else ""
+        return failed("up", f"{cannot}{problem.strerror or problem}; {runs}")
+    _say_if_heard(f"klamm up: cannot write: {problem.strerror}; the cluster is stopped")
     _interrupted(cluster)
     return FAILED
 

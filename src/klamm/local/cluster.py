@@ -97,9 +97,9 @@ class LocalCluster:
         fresh: bool = False,
     ) -> ClusterRecord:
         """Start all nodes at once and return when every broker serves clients. All or nothing: when one does not
-        start, the others are ended, and a cluster that was new leaves nothing but its logs; not even these when
-        somebody thought better of it at once. A known one moves to other ports if it is told to. A fresh one deletes
-        what an earlier one left here, once nothing else stands in the way."""
+        start, the others are ended, a known cluster is as it was, and a new one leaves nothing but its logs; not even
+        these when somebody thought better of it at once. A known one moves to other ports if it is told to. A fresh
+        one deletes what an earlier one left here, once nothing else stands in the way."""
         mending.check_kind(self.directory)
         with locked(self.directory), ExitStack() as stack:
             known = None if fresh else read_record(self.directory)
@@ -124,7 +124,7 @@ class LocalCluster:
                 begun = self._begin(record, record.nodes)
                 begun.wait_ready(timeout_seconds, on_ready)
             except BaseException as reason:
-                self._undo(record, is_new=known is None)
+                self._undo(record, known)
                 is_whim = isinstance(reason, KeyboardInterrupt) and time.monotonic() - began < WHIM_SECONDS
                 if known is None and is_whim:
                     for log in logs:
@@ -234,13 +234,15 @@ class LocalCluster:
             command += ["--set", f"{METRICS}={place}"]
         return command
 
-    def _undo(self, record: ClusterRecord, *, is_new: bool) -> None:
-        """All of them are our own children, and nobody was told of this cluster yet."""
+    def _undo(self, record: ClusterRecord, known: ClusterRecord | None) -> None:
+        """All of them are our own children, and nobody was told of this cluster yet, nor where it has moved."""
         for child in self._children:
             child.kill()
             child.wait()
         self._children.clear()
-        if is_new:
+        if known is not None:
+            write_record(self.directory, known)
+        else:
             remove_record(self.directory)
             for node in record.nodes:
                 shutil.rmtree(self.directory / f"node-{node.node_id}", ignore_errors=True)

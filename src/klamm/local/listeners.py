@@ -1,7 +1,7 @@
-"""Who listens on a port of this machine, or has a file open, as far as the system tells: our own user's processes."""
+"""Who listens on a port of this machine, or has a node's data, as far as the system tells: our own user's processes."""
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +17,19 @@ class Listener(NamedTuple):
     @property
     def cluster_directory(self) -> Path | None:
         """Of the cluster whose node this is, if `klamm up` started it: the directory above the node's own."""
+        directory = self._data
+        return directory.parent if directory is not None and directory.name.startswith("node-") else None
+
+    def is_node_of(self, directory: Path) -> bool:
+        return self._data == directory
+
+    @property
+    def _data(self) -> Path | None:
+        """Of a broker, as it was told."""
         words = self.command
         if "klamm" not in words or "broker" not in words or "--dir" not in words[:-1]:
             return None
-        directory = Path(words[words.index("--dir") + 1])
-        return directory.parent if directory.name.startswith("node-") else None
+        return Path(words[words.index("--dir") + 1])
 
     def __str__(self) -> str:
         text = shlex.join(self.command)
@@ -30,26 +38,24 @@ class Listener(NamedTuple):
 
 def listener_on(port: int) -> Listener | None:
     """None where nobody does, or somebody whom we may not look at."""
-    return _who_has({f"socket:[{inode}]" for inode in _inodes(port)})
+    return next(_who_have({f"socket:[{inode}]" for inode in _inodes(port)}), None)
 
 
-def holder_of(file: Path) -> Listener | None:
-    """Who has it open; None where nobody has, or somebody whom we may not look at."""
-    return _who_has({str(file.resolve())})
+def node_in(directory: Path, lock: str) -> Listener | None:
+    """The process of the node whose data this is: it has the lock open, and others may look at that too. None where
+    there is none, or somebody whom we may not look at."""
+    return next((each for each in _who_have({str((directory / lock).resolve())}) if each.is_node_of(directory)), None)
 
 
-def _who_has(names: Collection[str]) -> Listener | None:
+def _who_have(names: Collection[str]) -> Iterator[Listener]:
     """What the system shows of an open descriptor is one of these."""
-    if not names:
-        return None
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*") if names else ():
         try:
             if any(str(each.readlink()) in names for each in (process / "fd").iterdir()):
                 words = (process / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                return Listener(int(process.name), tuple(filter(None, words)))
+                yield Listener(int(process.name), tuple(filter(None, words)))
         except OSError:
             continue  # Somebody else's, or gone meanwhile.
-    return None
 
 
 def _inodes(port: int) -> set[str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.local.agreeing import Wish, differences, properties_of
-from klamm.local.listeners import holder_of, listener_on
+from klamm.local.listeners import listener_on, node_in
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
 from klamm.local.record import FILE, ClusterRecord, read_record, remove_record
@@ -216,7 +216,7 @@ def _held_by(directory: Path) -> str | None:
     in_use = [path for path in _node_directories(directory) if _is_in_use(path)]
     if not in_use:
         return None
-    holders = {path.name: holder_of(path / LOCK) for path in in_use}
+    holders = {path.name: node_in(path, LOCK) for path in in_use}
     pids = [str(each.pid) for each in holders.values() if each is not None]
     named = ", ".join(f"{name} by process {each.pid}" if each else name for name, each in holders.items())
     stop = f"`kill {' '.join(pids)}` stops them" if pids else "end the processes that have them open"

@@ -19,6 +19,7 @@ from klamm.local.cluster import LocalCluster
 from klamm.local.problems import LocalError
 from tests.cli.running import LONG_SECONDS, klamm
 from tests.harness.topics import create_topic
+from tests.harness.waiting import wait_until
 from tests.local.clients import write
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -67,13 +68,23 @@ class Terminal:
     def close(self) -> None:
         """Somebody closes the window. Whoever writes there is told that it failed."""
         os.close(self._descriptor)
-        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        self._wait_code()
 
     def wait_end(self) -> int:
         deadline = time.monotonic() + LONG_SECONDS
         while self._read():
             assert time.monotonic() < deadline, f"it does not end:\n{self.text[-3000:]}"
-        self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._wait_code()
+
+    def _wait_code(self) -> int:
+        def has_ended() -> bool:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.code = os.waitstatus_to_exitcode(status)
+            return bool(pid)
+
+        wait_until(has_ended, "the program ends", LONG_SECONDS)
+        assert self.code is not None
         return self.code
 
     def _read(self) -> bool:

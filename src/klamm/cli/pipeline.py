@@ -31,7 +31,7 @@ from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a
 
 Tables are in DATA/tables, and how far it has read in DATA/checkpoints; DATA is pipeline-data/NAME unless --data says
 otherwise. Where there is nothing yet, but the cluster knows that this pipeline has read there before, it does not begin
-to write to its topics again: --data names the directory to go on with, --reset begins anew.
+to write to the topics of its outputs again: --data names the directory to go on with, --reset begins anew.
 
 Topics that it writes to are made if they are missing. What cannot be read, or fails a check, is quarantined:
 table SOURCE_quarantine and topic TOPIC.quarantine, with the reason.

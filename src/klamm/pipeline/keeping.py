@@ -19,14 +19,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from klamm.pipeline.declaration import Table
 from klamm.pipeline.planning import PlannedQuery
-from klamm.pipeline.problems import PipelineError
+from klamm.pipeline.problems import PipelineError, together
 
 NOTE = "klamm.json"
 FORGOTTEN = "checkpoints.forgotten."
+NO_STATE = "no state"
 LOCK_ATTEMPTS = 10
 REMEDY = (
     "Let this run begin anew elsewhere with --data DIR --reset, or forget what was read so far with --reset: the "
@@ -218,16 +219,17 @@ class Directory:
         note: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
         return note
 
-    def _check(self, query: PlannedQuery, kept: dict[str, object], wanted: dict[str, object]) -> None:
+    def _check(self, query: PlannedQuery, kept: dict[str, Any], wanted: dict[str, Any]) -> None:
         if kept["topics"] != wanted["topics"]:
             raise Foreign(
-                f"query {query.name} has read {_all(kept['topics'])} so far and would now read {_all(wanted['topics'])}"
-                f": its checkpoint in {self.path} does not fit any more. {REMEDY}"
+                f"query {query.name} has read {together(kept['topics'])} so far and would now read "
+                f"{together(wanted['topics'])}: its checkpoint in {self.path} does not fit any more. {REMEDY}"
             )
         if kept["state"] != wanted["state"]:
+            before, now = (together(each["state"]) or NO_STATE for each in (kept, wanted))
             raise Foreign(
-                f"query {query.name} has changed: it kept {_all(kept['state'])} and would now need "
-                f"{_all(wanted['state'])}, so that the state in {self.path} does not fit any more. {REMEDY}"
+                f"query {query.name} has changed: it kept {before} and would now need {now}, so that the state in "
+                f"{self.path} does not fit any more. {REMEDY}"
             )
 
         if kept.get("computes", wanted["computes"]) != wanted["computes"]:
@@ -269,7 +271,3 @@ def _is_at(path: Path, file: TextIO) -> bool:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:
         return False
-
-
-def _all(names: object) -> str:
-    return ", ".join(map(str, names)) if isinstance(names, list) and names else "no state"

@@ -25,5 +25,10 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    *rest, last = [f"`{name}`" for name in names]
+    return together(f"`{name}`" for name in names)
+
+
+def together(names: Iterable[str]) -> str:
+    """`a, b and c`; of none it is nothing."""
+    *rest, last = [*names] or [""]
     return f"{', '.join(rest)} and {last}" if rest else last

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from klamm.pipeline import parsing
-from klamm.pipeline.declaration import Source, Table
+from klamm.pipeline.declaration import Pipeline, Source, Table
 from klamm.pipeline.earlier import group_of, note_of
 from klamm.pipeline.keeping import Directory, application
 from klamm.pipeline.planning import Plan, PlannedQuery, given
@@ -184,15 +184,7 @@ class Queries:
         return self._plan.pipeline.flow.frame(query.name, frames)
 
     def _records(self, source: Source, query: PlannedQuery) -> "DataFrame":
-        options = {
-            "subscribe": source.topic,
-            "startingOffsets": "earliest",
-            "maxOffsetsPerTrigger": str(self._wishes.batch_records),
-            "kafka.group.id": group_of(self._plan.pipeline, query.name),
-            "klamm.group.note": note_of(self._directory.path),
-            **self._kafka_options,
-            **source.options,
-        }
+        options = reading(self._plan.pipeline, query.name, source, self._directory, self._wishes)
         return self._spark.readStream.format(FORMAT).options(**options).load()
 
     def _tables(self, query: PlannedQuery) -> dict[str, Any]:
@@ -212,13 +204,26 @@ class Queries:
         }
 
     def _write_topic(self, rows: "DataFrame", topic: str, options: Mapping[str, str]) -> None:
-        told = {**self._kafka_options, "topic": topic, **options}
+        told = {**_kafka_options(self._wishes), "topic": topic, **options}
         rows.write.format(FORMAT).options(**told).mode("append").save()
 
-    @property
-    def _kafka_options(self) -> dict[str, str]:
-        more = {f"kafka.{name}": value for name, value in self._wishes.kafka.items()}
-        return {"kafka.bootstrap.servers": self._wishes.bootstrap, **more}
+
+def reading(pipeline: Pipeline, query: str, source: Source, directory: Directory, wishes: Wishes) -> dict[str, str]:
+    """The options with which a query reads one of its sources. What the source says itself goes before all else."""
+    return {
+        "subscribe": source.topic,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(wishes.batch_records),
+        "kafka.group.id": group_of(pipeline, query),
+        "klamm.group.note": note_of(pipeline, directory.path),
+        **_kafka_options(wishes),
+        **source.options,
+    }
+
+
+def _kafka_options(wishes: Wishes) -> dict[str, str]:
+    more = {f"kafka.{name}": value for name, value in wishes.kafka.items()}
+    return {"kafka.bootstrap.servers": wishes.bootstrap, **more}
 
 
 def new_columns(spark: "SparkSession", plan: Plan, directory: Directory) -> dict[str, list[str]]:

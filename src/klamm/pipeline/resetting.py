@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from klamm.pipeline.declaration import Pipeline
 from klamm.pipeline.keeping import Directory, applications
+from klamm.pipeline.problems import together
 
 if TYPE_CHECKING:
     from klamm.pipeline.tables.dropping import Droppable
@@ -33,7 +34,9 @@ class Reset:
             return ""
         said = []
         if known:
-            said.append(f"This forgets how far {_all(known)} {_have(known)} read in {directory.path}, and the state.")
+            said.append(
+                f"This forgets how far {together(known)} {_have(known)} read in {directory.path}, and the state."
+            )
         if not self.drops_tables:
             said.append(STAY)
         elif tables:
@@ -42,7 +45,7 @@ class Reset:
             said.append("There are no tables to remove.")
         others = self._others(directory.tables, pipeline)
         if others:
-            said.append(f"What else is there stays, since this pipeline does not write it: {_all(others)}.")
+            said.append(f"What else is there stays, since this pipeline does not write it: {together(others)}.")
         return " ".join([*said, "Topics that it writes get everything once more."])
 
     def check(self, directory: Directory, pipeline: Pipeline) -> None:
@@ -62,7 +65,7 @@ class Reset:
         if tables:
             say(f"removed: {_with_rows(tables)}")
         if known:
-            say(f"forgotten: how far {_all(known)} had read")
+            say(f"forgotten: how far {together(known)} had read")
 
     def _tables(self, directory: Directory, pipeline: Pipeline) -> "list[Droppable]":
         """All of them looked at before one goes; NotOurs if one is not the pipeline's."""
@@ -80,13 +83,8 @@ class Reset:
 
 
 def _with_rows(tables: "Iterable[Droppable]") -> str:
-    return _all(f"table {table.name} ({table.rows:,} row{'' if table.rows == 1 else 's'})" for table in tables)
+    return together(f"table {table.name} ({table.rows:,} row{'' if table.rows == 1 else 's'})" for table in tables)
 
 
 def _have(names: list[str]) -> str:
     return "has" if len(names) == 1 else "have"
-
-
-def _all(names: Iterable[str]) -> str:
-    *rest, last = names
-    return f"{', '.join(rest)} and {last}" if rest else last

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from klamm.pipeline import topics
 from klamm.pipeline.causes import paragraph
-from klamm.pipeline.earlier import NotSeen, ReadBefore, asking, earlier_runs
+from klamm.pipeline.earlier import NotSeen, ReadBefore, asking, earlier_runs, written_again
 from klamm.pipeline.earlier import told as told_earlier
 from klamm.pipeline.keeping import REMEDY, Directory
 from klamm.pipeline.loading import Loaded
@@ -161,12 +161,15 @@ def _look_back(job: Job, new: list[topics.NewTopic], say: Say) -> None:
         # Perhaps nobody may look at groups here: that is no reason not to read.
         say(f"whether this pipeline has read on this cluster before could not be seen: {problem}")
         return
+    if not found:
+        return
     made_now = {each.name for each in new}
-    written = [name for name in pipeline.topic_names if name not in made_now]
-    if found and written:
-        raise ReadBefore(told_earlier(found, job.directory, written))
-    if found:
-        say(told_earlier(found, job.directory, written))
+    outputs, bad = written_again(pipeline, found)
+    written, quarantines = ([name for name in names if name not in made_now] for names in (outputs, bad))
+    text = told_earlier(found, job.directory, written, quarantines)
+    if written:
+        raise ReadBefore(text)
+    say(text)
 
 
 def _make_topics(job: Job, new: list[topics.NewTopic], say: Say) -> None:

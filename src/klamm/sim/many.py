@@ -54,15 +54,20 @@ def outcomes(seeds: Iterable[int], jobs: int, without: Collection[str] = ()) -> 
     if jobs == 1:
         yield from map(partial(outcome_of_seed, without=without), seeds)
         return
-    with multiprocessing.get_context("fork").Pool(jobs, _begin_worker, maxtasksperchild=50) as pool:
-        yield from pool.imap_unordered(partial(outcome_of_seed, without=without), seeds)
+    # Ctrl-C reaches all of them; whoever listens to them ends them, without a stack trace of each. They are born with
+    # it blocked, and so are those that follow them: the thread that forks these is made here, too.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        with multiprocessing.get_context("fork").Pool(jobs, _begin_worker, maxtasksperchild=50) as pool:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            yield from pool.imap_unordered(partial(outcome_of_seed, without=without), seeds)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin_worker() -> None:
     # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
     gc.disable()
-    # Ctrl-C reaches all of them; whoever listens to them ends them, without a stack trace of each.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def shrunk(outcome: Outcome) -> Outcome:

@@ -75,11 +75,37 @@ def test_whoever_wants_to_be_at_the_end_is_told_that_it_cannot_be_reached(proble
     assert world.said == []
 
 
+def test_whoever_follows_what_does_not_come_back_is_told() -> None:
+    world = World(follows=True)
+    world.problem = NoLeader("t", 3)
+    world.waiting.look(10 * LONG)
+    world.problem = Refused("there is no topic t")
+    assert world.waiting.look(11 * LONG) is None, "it may come back as well as a leader"
+    assert world.waiting.look(11 * LONG + PATIENCE_SECONDS) is None
+    with pytest.raises(Refused):
+        world.waiting.look(12 * LONG)
+    assert world.said == [STUCK, "there is no topic t; waiting for it"]
+
+
+def test_another_obstacle_is_told_as_well() -> None:
+    world = World(follows=True)
+    for problem in (NoLeader("t", 3), NoLeader("t", 3), NoLeader("t", 4)):
+        world.problem = problem
+        world.waiting.look(5.0)
+    assert world.said == [STUCK, STUCK.replace("3", "4")]
+
+
 def test_a_group_that_lets_nobody_in_is_said_once() -> None:
-    world = World(follows=False)
+    world, asked = World(follows=False), []
+
+    def why() -> str:
+        asked.append(True)
+        return "2 of 3 nodes are dead"
+
     for _ in range(2):
-        world.waiting.tell_of_group("g", "2 of 3 nodes are dead")
+        world.waiting.tell_of_group("g", why)
     assert world.said == ["waiting to be let into group g: 2 of 3 nodes are dead"]
+    assert asked == [True], "it takes a second for every node that is dead"
 
 
 def test_the_counter_is_cleared_before_anything_is_said(

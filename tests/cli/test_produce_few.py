@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.produce import _records, _settings, make_parser
-from klamm.cli.produce_records import FEW_BYTES, Shape, Tally
+from klamm.cli.produce_records import FEW_BYTES, Meanwhile, Shape, Tally
 
 
 @pytest.fixture
@@ -20,7 +20,8 @@ def files(tmp_path: Path) -> Iterator[tuple[str, str]]:
 def is_idempotent(*words: str) -> bool:
     options = make_parser().parse_args(["t", *words])
     with ExitStack() as opened:
-        return bool(_settings(options, _records(options, Shape(), opened, Tally())[1])["enable.idempotence"])
+        _, are_few = _records(options, Shape(), opened, Tally(), Meanwhile())
+        return bool(_settings(options, are_few)["enable.idempotence"])
 
 
 def test_one_small_input_is_few(files: tuple[str, str]) -> None:
@@ -46,5 +47,5 @@ def test_everything_else_is_sent_once(files: tuple[str, str]) -> None:
 def test_a_whole_file_is_whole(files: tuple[str, str]) -> None:
     options = make_parser().parse_args(["t", "--whole", "--file", files[0], "--file", files[1]])
     with ExitStack() as opened:
-        values = [record[0] for record in _records(options, Shape(), opened, Tally())[0]]
+        values = [record[0] for record in _records(options, Shape(), opened, Tally(), Meanwhile())[0]]
     assert values == [Path(each).read_bytes() for each in files]

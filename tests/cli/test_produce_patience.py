@@ -1,13 +1,19 @@
 """Who gives records up sends none of them again: of what the log may have already there is no second copy."""
 
+import gc
 import json
+import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import BinaryIO
 
 import pytest
 
 from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
 from klamm.cli.produce_patience import Patience
+from klamm.cli.produce_records import Meanwhile, Shape, Tally, lines_and_whether_few, records_of_lines
 from klamm.cli.produce_sending import Sender
 from klamm.errors import ErrorCode
 from klamm.local.asking import METADATA
@@ -26,6 +32,15 @@ from tests.cli.fake_broker import FakeBroker
 PRODUCE, FETCH, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 18, 22
 VERSIONS = {PRODUCE: (3, 9), FETCH: (4, 12), METADATA: (0, 12), API_VERSIONS: (0, 3), INIT_PRODUCER_ID: (0, 4)}
 """A broker that knows no Fetch of this kind is too old for idempotence in librdkafka's eyes."""
+BACKOFF_SECONDS = 0.1
+SETTINGS = {
+    "enable.idempotence": True,
+    "acks": -1,
+    "linger.ms": 0,
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": int(BACKOFF_SECONDS * 1_000),
+}
+FAR_TOO_LONG_SECONDS = 60
 RECORD: Record = (b"x", None, ANY_PARTITION, None, None, NOW_MS, None)
 
 
@@ -68,34 +83,86 @@ def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
     """librdkafka's own time limit did: a topic held 117,015 records of 58,710."""
     with Writing() as broker:
         host, port = broker.address
-        settings = {"enable.idempotence": True, "acks": -1, "linger.ms": 0, "retry.backoff.ms": 10}
-        sender = Sender(f"{host}:{port}", "t", settings, gives_up_after_seconds=2.0)
-        began = time.monotonic()
-        sender.send(sender.paced([RECORD] * 1_000, 100, nothing), nothing)
+        sender = Sender(f"{host}:{port}", "t", SETTINGS, gives_up_after_seconds=2.0)
+        began, many = time.monotonic(), 100 * FAR_TOO_LONG_SECONDS
+        sender.send(sender.paced(repeat(RECORD, many), 100, nothing), nothing)
         sender.flush(nothing)
-        assert 2.0 <= time.monotonic() - began < 8.0
+        assert time.monotonic() - began >= 2.0
         assert {epoch for epoch, _ in broker.written} == {0}
-        asked = broker.asked.count(PRODUCE)
-        assert 0 < sender.sent < 1_000 and sender.gave_up
+        assert broker.asked.count(PRODUCE) > 2, "it was tried again"
+        assert 0 < sender.sent < many and sender.gave_up
         assert (sender.acknowledged, sender.failed, sender.open) == (0, sender.sent, sender.sent)
         assert list(sender.problems) == [sender.timed_out]
-        sender.flush(nothing)
-        time.sleep(0.2)
+        time.sleep(3 * BACKOFF_SECONDS)  # What was on the wire has come.
+        asked = broker.asked.count(PRODUCE)
+        time.sleep(10 * BACKOFF_SECONDS)
         assert broker.asked.count(PRODUCE) == asked, "and nothing of it is sent any more"
         del sender
+        gc.collect()  # It reports to itself, and the broker waits for its connections.
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer:  # noqa: PTH123
+        yield reader, writer
+
+
+def test_whoever_waits_for_input_gives_up_all_the_same(pipe: tuple[BinaryIO, BinaryIO]) -> None:
+    """It waited for 2,000 lines, said nothing, and librdkafka's statistics piled up."""
+    reader, writer = pipe
+    writer.write(b"one\ntwo\n")
+    rescue = threading.Timer(FAR_TOO_LONG_SECONDS, writer.close)
+    rescue.start()
+    with Writing() as broker:
+        shown = _send_lines(broker, reader)
+        assert not writer.closed
+        gc.collect()
+    rescue.cancel()
+    assert shown.count(2) > 3, "and there was time to say so"
+
+
+def _send_lines(broker: FakeBroker, reader: BinaryIO) -> list[int]:
+    """How many were sent at each look."""
+    host, port = broker.address
+    sender = Sender(f"{host}:{port}", "t", SETTINGS, gives_up_after_seconds=1.0)
+    shown: list[int] = []
+    lines, _ = lines_and_whether_few(reader, Meanwhile(lambda: sender.listen(lambda: shown.append(sender.sent))))
+    sender.send(records_of_lines(Shape(), lines, Tally()), nothing)
+    sender.flush(nothing)
+    assert sender.gave_up and (sender.sent, sender.acknowledged, sender.open) == (2, 0, 2)
+    return shown
+
+
+def test_input_that_comes_in_drops_lets_nobody_wait(pipe: tuple[BinaryIO, BinaryIO]) -> None:
+    reader, writer = pipe
+    looks: list[float] = []
+    lines, _ = lines_and_whether_few(reader, Meanwhile(lambda: looks.append(time.monotonic())))
+    began, left = time.monotonic(), iter(lines)
+    while time.monotonic() < began + 0.5:
+        writer.write(b"x\n")
+        assert next(left) == b"x\n"
+    assert 2 <= len(looks) <= 6
 
 
 def nothing() -> None:
     pass
 
 
-def told(**waiting: tuple[int, int]) -> str:
+def told(*, are_queued: bool = True, **waiting: tuple[int, int]) -> str:
     """Of each partition: how many records wait, and the last that was acknowledged."""
     partitions = {
-        number: {"acked_msgid": acknowledged, "msgq_cnt": 0, "xmit_msgq_cnt": left, "msgs_inflight": 0}
+        number: {
+            "acked_msgid": acknowledged,
+            "msgs": acknowledged + left,
+            "msgq_cnt": 0,
+            "xmit_msgq_cnt": left if are_queued else 0,
+            "msgs_inflight": 0,
+        }
         for number, (left, acknowledged) in waiting.items()
     }
-    return json.dumps({"topics": {"t": {"partitions": partitions}}})
+    held = sum(left for left, _ in waiting.values())
+    return json.dumps({"msg_cnt": held, "topics": {"t": {"partitions": partitions}}})
 
 
 @pytest.fixture
@@ -119,6 +186,23 @@ def test_one_partition_that_stands_still_is_enough(patience: Patience, hear: Cal
     assert patience.is_over(11.0)
 
 
+def test_what_waits_to_be_sent_again_waits(patience: Patience, hear: Callable[[str], None]) -> None:
+    """It is in none of its partition's queues: two lines that a broker did not take were tried for ever."""
+    for second in range(11):
+        hear(told(p0=(2, 3), p1=(0, 7), are_queued=second % 2 == 0))
+        assert not patience.is_over(second)
+    hear(told(p0=(2, 3), p1=(0, 7), are_queued=False))
+    assert patience.is_over(11.0)
+
+
+def test_what_has_failed_is_not_waited_for(patience: Patience, hear: Callable[[str], None]) -> None:
+    """Nor what has left the place where records are as long as nobody knows the partitions: both are counted there."""
+    patience.note_failed("t", 0)
+    for second in range(20):
+        hear(told(are_queued=False, **{"0": (1, 3), "-1": (300, 0)}))
+        assert not patience.is_over(second)
+
+
 def test_whoever_has_nothing_to_wait_for_is_patient(patience: Patience, hear: Callable[[str], None]) -> None:
     hear(told(p0=(1, 3)))
     assert not patience.is_over(0.0)
@@ -126,5 +210,19 @@ def test_whoever_has_nothing_to_wait_for_is_patient(patience: Patience, hear: Ca
     assert not patience.is_over(60.0)
     hear(told(p0=(1, 4)))
     assert not patience.is_over(120.0), "it has just been sent"
+    for second in range(121, 131):
+        hear(told(p0=(1, 4)))
+        assert not patience.is_over(second)
     hear(told(p0=(1, 4)))
     assert patience.is_over(131.0)
+
+
+def test_whoever_looks_late_has_not_heard_silence(patience: Patience, hear: Callable[[str], None]) -> None:
+    """It was stopped for five seconds, and gave up 250,000 records of a cluster that was well."""
+    for now in (0.0, 1.0, 2.0, 3.0, 60.0, 61.0):
+        hear(told(p0=(1, 3)))
+        assert not patience.is_over(now)
+    for now in (62.0, 63.0, 64.0, 65.0, 66.0):
+        assert not patience.is_over(now), "nothing new was heard"
+    hear(told(p0=(1, 3)))
+    assert patience.is_over(67.0), "it has looked for more than ten seconds"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from klamm.cli.carried_out import carried_out
-from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, bound_of, extent_of, offsets_of
+from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, NoLeader, bound_of, extent_of, offsets_of
 from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_output import Output
@@ -149,7 +149,12 @@ class Consumption:
         return offsets_of(bound, self._cluster, self.options.topic, extent, beyond_end=beyond_end)
 
     def _extent(self) -> Extent:
-        return extent_of(self._cluster, self.options.topic, self.partitions, ISOLATION[self.options.isolation])
+        try:
+            return extent_of(self._cluster, self.options.topic, self.partitions, ISOLATION[self.options.isolation])
+        except NoLeader:
+            # Nor has any partition of a topic that was deleted: that is Refused, in other words.
+            partitions_of(self._cluster, self.options.topic)
+            raise
 
 
 def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
@@ -168,7 +173,7 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     def look_again(quiet_seconds: float) -> None:
         stops = waiting.look(quiet_seconds)
         if options.group and not reading.has_begun:
-            waiting.tell_of_group(options.group, undecided(options.dir, bootstrap))
+            waiting.tell_of_group(options.group, lambda: undecided(options.dir, bootstrap))
         if stops is not None and not options.follow:
             reading.stop_at(stops)
 

@@ -1,7 +1,8 @@
 """What `klamm consume` does while nothing comes: it looks whether there is no more, or something in the way.
 
 Brokers that are gone may come back. Whoever follows has time: what is in the way is said once, and that it is over.
-Whoever wants to be at the end sooner or later is told after half a minute that it cannot be reached.
+Whoever wants to be at the end sooner or later is told after half a minute that it cannot be reached; so is whoever
+follows what does not come back, as a topic that was deleted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ class Waiting:
         self._tell = tell
         self._follows = follows
         self._obstacle: Refused | NoAnswer | None = None
+        self._refused_since = 0.0
+        """After how many quiet seconds it was refused first, of those that do not end by waiting."""
         self._has_told_of_group = False
 
     def look(self, quiet_seconds: float) -> Mapping[int, int] | None:
@@ -29,10 +32,10 @@ class Waiting:
         try:
             stops = self._stops_now()
         except (Refused, NoAnswer) as problem:
+            if self._is_for_good(problem, quiet_seconds):
+                raise
             if self._follows:
                 self._note(problem)
-            elif quiet_seconds > PATIENCE_SECONDS:
-                raise
             return None
         self._maybe_go_on()
         return stops
@@ -45,20 +48,33 @@ class Waiting:
         if not isinstance(obstacle, NoLeader) or any(each.partition() == obstacle.partition for each in messages):
             self._maybe_go_on()
 
-    def tell_of_group(self, group: str, why: str | None) -> None:
+    def tell_of_group(self, group: str, ask_why: Callable[[], str | None]) -> None:
         """It has not let us in; once."""
         if not self._has_told_of_group:
             self._has_told_of_group = True
+            why = ask_why()
             self._tell(f"waiting to be let into group {group}{f': {why}' if why else ''}")
 
+    def _is_for_good(self, problem: Refused | NoAnswer, quiet_seconds: float) -> bool:
+        if not self._follows:
+            return quiet_seconds > PATIENCE_SECONDS
+        if isinstance(problem, NoLeader | NoAnswer):
+            return False
+        if self._obstacle is None or isinstance(self._obstacle, NoLeader | NoAnswer):
+            self._refused_since = quiet_seconds
+        self._refused_since = min(self._refused_since, quiet_seconds)
+        return quiet_seconds > self._refused_since + PATIENCE_SECONDS
+
     def _note(self, problem: Refused | NoAnswer) -> None:
-        if self._obstacle is None:
-            self._tell(
-                f"{problem if isinstance(problem, Refused) else f'no broker answers: {problem}'}; waiting for it"
-            )
+        if self._obstacle is None or _in_words(problem) != _in_words(self._obstacle):
+            self._tell(f"{_in_words(problem)}; waiting for it")
         self._obstacle = problem
 
     def _maybe_go_on(self) -> None:
         if self._obstacle is not None:
             self._obstacle = None
             self._tell("it goes on")
+
+
+def _in_words(problem: Refused | NoAnswer) -> str:
+    return str(problem) if isinstance(problem, Refused) else f"no broker answers: {problem}"

@@ -28,6 +28,7 @@ from klamm.cli.produce_obstacles import Silence, obstacle_to
 from klamm.cli.produce_records import (
     FEW_BYTES,
     BadLine,
+    Meanwhile,
     Shape,
     Tally,
     lines_and_whether_few,
@@ -65,6 +66,10 @@ lines of JSON (--format json), as `klamm consume --format json` prints them; eve
 With --acks all nothing is doubled or out of order if a connection is lost (the producer is idempotent), except for one
 small input: a single --value, or one file or pipe that has ended below 64 KiB. Those go half a second sooner without.
 So that this stays true it ends when a partition has acknowledged nothing for --timeout, and sends nothing after that.
+With --acks 0 or 1, and for one small input, --timeout is for each record alone: the others are still sent.
+
+At the end, and with --json: failed are records that are surely not there; not_acknowledged are those given up, or whose
+answer was lost: they may be there, or were never sent.
 
 exit code 0: everything was acknowledged; 1: something was not, or nobody answers; 2: asked for in a way that makes no
 sense; 130: Ctrl-C, after what was sent until then
@@ -99,7 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
         type=seconds_of,
         default=30.0,
         metavar="SECONDS",
-        help="try for so long without an acknowledgement (30)",
+        help="give up after so long without an acknowledgement (30); see below",
     )
     add_where(parser)
     add_json(parser)
@@ -112,9 +117,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    shape, tally = _shape(options), Tally()
+    shape, tally, meanwhile = _shape(options), Tally(), Meanwhile()
     with ExitStack() as files:
-        records, are_few = _records(options, shape, files, tally)
+        records, are_few = _records(options, shape, files, tally, meanwhile)
         bootstrap = bootstrap_of(options)
         library()
         cluster = Cluster(addresses_of(bootstrap))
@@ -131,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
         sender = Sender(bootstrap, options.topic, settings, patience_seconds)
         if _reads_a_terminal(options):
             say("all of it is one record; Ctrl-D ends" if options.whole else "one record a line; Ctrl-D ends")
-        code = _sent(sender, records, options, lambda: _obstacle(cluster, options, wanted))
+        code = _sent(sender, records, meanwhile, options, lambda: _obstacle(cluster, options, wanted))
         if tally.without_separator:
             say(f"{counted(tally.without_separator, 'line')} had no separator: sent without a key")
         return code
@@ -157,8 +162,14 @@ def _obstacle(cluster: Cluster, options: argparse.Namespace, partitions: "list[i
     return obstacle_to(cluster, options.topic, partitions, needs_all=ACKS[options.acks] == ACKS["all"])
 
 
-def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace, ask: Callable[[], str | None]) -> int:
-    progress = Progress()
+def _sent(
+    sender: Sender,
+    records: Iterator[Record],
+    meanwhile: Meanwhile,
+    options: argparse.Namespace,
+    ask: Callable[[], str | None],
+) -> int:
+    progress = Progress(wanted=not _reads_a_terminal(options))
 
     def say_obstacle(obstacle: str) -> None:
         progress.clear()
@@ -175,6 +186,7 @@ def _sent(sender: Sender, records: Iterator[Record], options: argparse.Namespace
             )
         )
 
+    meanwhile.act = lambda: sender.listen(show)
     code = 0
     try:
         if options.rate:
@@ -247,7 +259,7 @@ def _shape(options: argparse.Namespace) -> Shape:
 
 
 def _records(
-    options: argparse.Namespace, shape: Shape, files: ExitStack, tally: Tally
+    options: argparse.Namespace, shape: Shape, files: ExitStack, tally: Tally, meanwhile: Meanwhile
 ) -> tuple[Iterator[Record], bool]:
     """And whether they are few."""
     if sum([bool(options.value), options.tombstone, bool(options.file)]) > 1:
@@ -261,14 +273,14 @@ def _records(
         are_few = len(values) <= 1 and sum(map(len, values)) < FEW_BYTES
     else:
         opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
-        records, are_few = _records_of_files(options, shape, opened, tally)
+        records, are_few = _records_of_files(options, shape, opened, tally, meanwhile)
     return islice(records, options.count), are_few
 
 
 def _records_of_files(
-    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO], tally: Tally
+    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO], tally: Tally, meanwhile: Meanwhile
 ) -> tuple[Iterator[Record], bool]:
-    begun = [lines_and_whether_few(file) for file in opened]
+    begun = [lines_and_whether_few(file, meanwhile) for file in opened]
     are_few = len(begun) == 1 and begun[0][1]
     parts: Sequence[Iterable[Record]]
     if options.whole:

@@ -7,49 +7,71 @@ try for ever, and to stop is ours: all of it at once, and nothing is sent after 
 
 import json
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-MOST_SECONDS, LEAST_SECONDS, LOOKS = 1.0, 0.05, 4
+MOST_SECONDS, LEAST_SECONDS, LOOKS = 1.0, 0.1, 4
 """Between two looks; and so many within the time that is waited."""
+UNASSIGNED = "-1"
+"""Where records are before the partitions are known; it goes on counting them as its own."""
 
 
 class Patience:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
+        self._every_seconds = max(LEAST_SECONDS, min(MOST_SECONDS, seconds / LOOKS))
+        self._clock = 0.0
+        self._looked: float | None = None
         self._heard: deque[str] = deque(maxlen=1)
         self._acknowledged: dict[tuple[str, str], int] = {}
         """Of each partition with records that wait: the last one that was acknowledged."""
         self._since: dict[tuple[str, str], float] = {}
+        self._failed: set[tuple[str, str]] = set()
+        """Of these it cannot be told whether all is acknowledged: what failed never is."""
 
     @property
     def settings(self) -> dict[str, object]:
         """Of a producer whose records wait for us, and not for librdkafka's clock."""
-        every_seconds = max(LEAST_SECONDS, min(MOST_SECONDS, self._seconds / LOOKS))
         return {
             "message.timeout.ms": 0,
-            "statistics.interval.ms": int(every_seconds * 1_000),
+            "statistics.interval.ms": int(self._every_seconds * 1_000),
             # Nothing of Python's runs in the callback: the client would lose a Ctrl-C that comes in the middle of it.
             "stats_cb": self._heard.append,
         }
 
+    def note_failed(self, topic: str, partition: int) -> None:
+        self._failed.add((topic, str(partition)))
+
     def is_over(self, now: float) -> bool:
-        """By what was heard last."""
+        """By what was heard last.
+
+        A look that comes late counts as one in time: we may have been stopped, and nothing was silent but ourselves.
+        """
+        if self._looked is not None:
+            self._clock += min(now - self._looked, self._every_seconds)
+        self._looked = now
         if not self._heard:
             return False
-        waiting = _waiting_partitions(json.loads(self._heard.pop()))
+        waiting = _waiting_partitions(json.loads(self._heard.pop()), self._failed)
         for place, acknowledged in waiting.items():
             if self._acknowledged.get(place) != acknowledged:
-                self._since[place] = now
+                self._since[place] = self._clock
         self._acknowledged = waiting
-        return any(now > self._since[place] + self._seconds for place in waiting)
+        return any(self._clock > self._since[place] + self._seconds for place in waiting)
 
 
-def _waiting_partitions(statistics: Mapping[str, object]) -> dict[tuple[str, str], int]:
-    topics = statistics["topics"]
-    assert isinstance(topics, dict)
+def _waiting_partitions(
+    statistics: Mapping[str, object], failed: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], int]:
+    """What a broker has refused for now is in no queue of its partition while it waits to be sent again: it is counted
+    only with all that the client holds."""
+    topics, held = statistics["topics"], statistics["msg_cnt"]
+    assert isinstance(topics, dict) and isinstance(held, int)
+    places = {(name, number): told for name, topic in topics.items() for number, told in topic["partitions"].items()}
+    queued = {place: told["msgq_cnt"] + told["xmit_msgq_cnt"] + told["msgs_inflight"] for place, told in places.items()}
+    are_elsewhere = held > sum(queued.values())
     return {
-        (name, number): told["acked_msgid"]
-        for name, topic in topics.items()
-        for number, told in topic["partitions"].items()
-        if told["msgq_cnt"] + told["xmit_msgq_cnt"] + told["msgs_inflight"] > 0
+        place: told["acked_msgid"]
+        for place, told in places.items()
+        if queued[place] > 0
+        or (are_elsewhere and place not in failed and place[1] != UNASSIGNED and told["msgs"] > told["acked_msgid"])
     }

@@ -3,14 +3,16 @@
 import io
 import os
 import select
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Headers, NotARecord, Record, record_of
 
 FEW_BYTES = 64 << 10
+LOOK_SECONDS = 0.1
 
 
 class BadLine(Exception):  # noqa: N818
@@ -33,6 +35,14 @@ class Shape:
     def record(self, value: bytes | None, key: bytes | None) -> Record:
         partition = ANY_PARTITION if self.partition is None else self.partition
         return value, key, partition, None, None, NOW_MS, self.headers
+
+
+@dataclass(slots=True)
+class Meanwhile:
+    """What is done by the clock while input is read, and while there is none. What it raises ends the reading."""
+
+    act: Callable[[], None] = lambda: None
+    next_at: float = 0.0
 
 
 @dataclass(slots=True)
@@ -88,7 +98,7 @@ def records_of_json(shape: Shape, lines: Iterable[bytes], name: str) -> Iterator
         )
 
 
-def lines_and_whether_few(file: BinaryIO) -> tuple[Iterable[bytes], bool]:
+def lines_and_whether_few(file: BinaryIO, meanwhile: Meanwhile | None = None) -> tuple[Iterable[bytes], bool]:
     """The lines, and whether they are few and all there already: `echo hello` has written, and has ended.
 
     Nothing is waited for. Whoever still writes may write for hours.
@@ -100,7 +110,31 @@ def lines_and_whether_few(file: BinaryIO) -> tuple[Iterable[bytes], bool]:
             return io.BytesIO(begun), True
         begun += more
     whole = begun.rfind(b"\n") + 1
-    return chain(io.BytesIO(begun[:whole]), _joined(bytes(begun[whole:]), file)), False
+    rest = io.BufferedReader(_Awaited(file, meanwhile or Meanwhile()), FEW_BYTES)
+    return chain(io.BytesIO(begun[:whole]), _joined(bytes(begun[whole:]), rest)), False
+
+
+class _Awaited(io.RawIOBase):
+    """A file that is read as it comes, past its own buffer."""
+
+    def __init__(self, file: BinaryIO, meanwhile: Meanwhile) -> None:
+        self._file = file
+        self._meanwhile = meanwhile
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        while not select.select([self._file], [], [], LOOK_SECONDS)[0]:
+            self._act()
+        if time.monotonic() >= self._meanwhile.next_at:
+            # Somebody who writes a little all the time lets nobody wait.
+            self._act()
+        return os.readv(self._file.fileno(), [into])
+
+    def _act(self) -> None:
+        self._meanwhile.act()
+        self._meanwhile.next_at = time.monotonic() + LOOK_SECONDS
 
 
 def _joined(half_a_line: bytes, file: BinaryIO) -> Iterator[bytes]:

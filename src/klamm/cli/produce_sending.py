@@ -7,6 +7,7 @@ Of some failures nobody knows whether the record was written before them: those 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,10 @@ OPEN = (
     "BROKER_NOT_AVAILABLE",
 )
 """Errors after which a record may be in the log all the same."""
+
+
+class GaveUp(Exception):  # noqa: N818
+    """Nothing more is to be read: it would not be sent."""
 
 
 class Sender:
@@ -78,8 +83,41 @@ class Sender:
         return self.sent - self.failed - self.waiting
 
     def send(self, records: Iterable[Record], on_round: Callable[[], None]) -> None:
-        """All of them, into the queue, unless it gives up before. Ctrl-C ends it between two records."""
-        left = iter(records)
+        """All of them, into the queue, unless it gives up before. Ctrl-C ends it between two records.
+
+        Whoever waits in `records` listens there: statistics that nobody hears of pile up in librdkafka without limit.
+        """
+        with suppress(GaveUp):
+            self._send(iter(records), on_round)
+
+    def listen(self, on_round: Callable[[], None]) -> None:
+        """Reports are heard, while the next record is awaited."""
+        self._producer.poll(0)
+        on_round()
+        if self._maybe_give_up():
+            raise GaveUp
+
+    def paced(self, records: Iterable[Record], per_second: float, on_round: Callable[[], None]) -> Iterator[Record]:
+        """Each when its time has come; reports are heard while waiting."""
+        began = time.monotonic()
+        for number, record in enumerate(records):
+            ahead = began + number / per_second - time.monotonic()
+            while ahead > AHEAD_SECONDS:
+                self._producer.poll(min(ahead, FLUSH_SECONDS))
+                on_round()
+                if self._maybe_give_up():
+                    return
+                ahead = began + number / per_second - time.monotonic()
+            yield record
+
+    def flush(self, on_round: Callable[[], None]) -> None:
+        """Until every record is acknowledged or has failed, which its timeout sees to, or ours."""
+        while self._producer.flush(FLUSH_SECONDS):
+            on_round()
+            self._maybe_give_up()
+        self._settled = self.sent
+
+    def _send(self, left: Iterator[Record], on_round: Callable[[], None]) -> None:
         produce, topic = self._producer.produce, self._topic
         while not self._maybe_give_up():
             before = self.sent
@@ -102,26 +140,6 @@ class Sender:
                 return
             self._producer.poll(0)
             on_round()
-
-    def paced(self, records: Iterable[Record], per_second: float, on_round: Callable[[], None]) -> Iterator[Record]:
-        """Each when its time has come; reports are heard while waiting."""
-        began = time.monotonic()
-        for number, record in enumerate(records):
-            ahead = began + number / per_second - time.monotonic()
-            while ahead > AHEAD_SECONDS:
-                self._producer.poll(min(ahead, FLUSH_SECONDS))
-                on_round()
-                if self._maybe_give_up():
-                    return
-                ahead = began + number / per_second - time.monotonic()
-            yield record
-
-    def flush(self, on_round: Callable[[], None]) -> None:
-        """Until every record is acknowledged or has failed, which its timeout sees to, or ours."""
-        while self._producer.flush(FLUSH_SECONDS):
-            on_round()
-            self._maybe_give_up()
-        self._settled = self.sent
 
     def _maybe_give_up(self) -> bool:
         """Whether it has: what waits is thrown away, so that nothing of it is written later, or again."""
@@ -146,8 +164,10 @@ class Sender:
                 self._note(problem.args[0])
             return
 
-    def _report(self, problem: "KafkaError | None", _: "Message") -> None:
+    def _report(self, problem: "KafkaError | None", message: "Message") -> None:
         if problem is not None:
+            if self._patience is not None:
+                self._patience.note_failed(str(message.topic()), message.partition() or 0)
             self._note(problem)
 
     def _note(self, problem: "KafkaError") -> None:

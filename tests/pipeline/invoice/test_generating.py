@@ -66,6 +66,14 @@ def test_a_pace_is_kept_without_turning_in_circles(monkeypatch: pytest.MonkeyPat
     assert asked < 1_000
 
 
+def test_whoever_sends_slowly_gives_up_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was looked at every 20,000 records: after half an hour at ten a second."""
+    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.5)
+    noted: list[object] = []
+    sent = sending.send(generated(RECIPE), "127.0.0.1:1", "invoice", per_second=10, on_sent=noted.append)
+    assert 0 < len(noted) == sent.records == len(sent.errors) < COUNT // 2
+
+
 def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a record that the client library gives up by itself it sends others a second time."""
     monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.2)

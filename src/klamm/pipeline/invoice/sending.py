@@ -19,6 +19,7 @@ ROUND = 20_000
 GIVE_UP_SECONDS = 600
 LOOK_SECONDS = 30
 FLUSH_SECONDS = 1.0
+LATE_SECONDS = 2.0
 POLL_EVERY = 500
 AHEAD_SECONDS = 0.01
 """So far ahead of their time records may be. librdkafka waits whole milliseconds, and for less than one not at all: who
@@ -53,7 +54,7 @@ def send(
 ) -> Sent:
     """Returns when everything is acknowledged, or nothing has been for `GIVE_UP_SECONDS`: then all that waits is given
     up. `on_sent` hears of every record that is on its way; with the first that fails the sending ends."""
-    sent = Sent()
+    sent, silence = Sent(), _Silence()
 
     def delivered(error: object, _: object) -> None:
         if error is None:
@@ -63,22 +64,30 @@ def send(
 
     producer = Producer({"bootstrap.servers": servers, **SETTINGS})
     pace = _Pace(per_second)
+
+    def poll(seconds: float) -> None:
+        producer.poll(seconds)
+        if silence.is_over(sent):
+            raise _GivenUp
+
     try:
         for invoice in invoices:
-            pace.wait_for(sent.records, producer.poll)
-            _produce(producer, topic, invoice, delivered)
+            pace.wait_for(sent.records, poll)
+            _produce(producer, topic, invoice, delivered, poll)
             on_sent(invoice)
             sent.records += 1
             if sent.records % POLL_EVERY == 0:
-                producer.poll(0)
+                poll(0)
                 on_progress(sent)
             if sent.records % ROUND == 0:
-                _wait_acknowledged(producer, sent, on_progress)
+                _wait_acknowledged(producer, sent, silence, on_progress)
             if sent.errors:
                 break
+    except _GivenUp:
+        producer.purge()
     except KafkaException as problem:
         sent.errors.append(str(problem))
-    _wait_acknowledged(producer, sent, on_progress)
+    _wait_acknowledged(producer, sent, silence, on_progress)
     return sent
 
 
@@ -95,23 +104,48 @@ def create_topic(servers: str, topic: str) -> str:
     return f"topic {topic} made: {PARTITIONS} partitions, replication {replicas}"
 
 
-def _produce(producer: Producer, topic: str, invoice: Invoice, delivered: Callable[[object, object], None]) -> None:
+def _produce(
+    producer: Producer,
+    topic: str,
+    invoice: Invoice,
+    delivered: Callable[[object, object], None],
+    poll: Callable[[float], None],
+) -> None:
     while True:
         try:
             producer.produce(topic, invoice.value, invoice.key, on_delivery=delivered)
             return
         except BufferError:
-            producer.poll(0.1)
+            poll(0.1)
 
 
-def _wait_acknowledged(producer: Producer, sent: Sent, on_progress: Callable[[Sent], None]) -> None:
-    acknowledged, since = sent.acknowledged, time.monotonic()
+def _wait_acknowledged(
+    producer: Producer, sent: Sent, silence: "_Silence", on_progress: Callable[[Sent], None]
+) -> None:
     while producer.flush(FLUSH_SECONDS):
         on_progress(sent)
-        if sent.acknowledged != acknowledged:
-            acknowledged, since = sent.acknowledged, time.monotonic()
-        elif time.monotonic() > since + GIVE_UP_SECONDS:
+        if silence.is_over(sent):
             producer.purge()
+
+
+class _GivenUp(Exception):  # noqa: N818
+    """Nothing more is sent."""
+
+
+class _Silence:
+    """How long nothing has been acknowledged while something waits. A look that comes late counts as one in time: it
+    may be that we were stopped."""
+
+    def __init__(self) -> None:
+        self._acknowledged, self._seconds, self._looked = 0, 0.0, time.monotonic()
+
+    def is_over(self, sent: Sent) -> bool:
+        now = time.monotonic()
+        self._seconds += min(now - self._looked, LATE_SECONDS)
+        self._looked = now
+        if sent.acknowledged != self._acknowledged or sent.records <= sent.acknowledged + len(sent.errors):
+            self._acknowledged, self._seconds = sent.acknowledged, 0.0
+        return self._seconds > GIVE_UP_SECONDS
 
 
 class _Pace:

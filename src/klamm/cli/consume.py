@@ -13,7 +13,7 @@ from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_output import Output
 from klamm.cli.consume_reading import Reading
-from klamm.cli.consume_waiting import Waiting
+from klamm.cli.consume_waiting import Waiting, once_led
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.no_majority import undecided
@@ -109,8 +109,13 @@ def _run(options: argparse.Namespace) -> int:
     bootstrap = bootstrap_of(options)
     library()
     cluster = Cluster(addresses_of(bootstrap))
-    partitions = chosen(options.topic, partitions_of(cluster, options.topic), options.partition)
-    extent = extent_of(cluster, options.topic, partitions, ISOLATION[options.isolation])
+
+    def ask() -> Extent:
+        # Asked again: a topic that was deleted has no leaders either.
+        there = chosen(options.topic, partitions_of(cluster, options.topic), options.partition)
+        return extent_of(cluster, options.topic, there, ISOLATION[options.isolation])
+
+    extent = once_led(ask, lambda text: say(f"klamm consume: {text}")) if options.follow else ask()
     consumption = Consumption(options, cluster, extent, begin, until)
     return _print_all(consumption, bootstrap, shown)
 

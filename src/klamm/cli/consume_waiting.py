@@ -5,14 +5,34 @@ Whoever wants to be at the end sooner or later is told after half a minute that 
 follows what does not come back, as a topic that was deleted.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from klamm.cli.consume_bounds import NoLeader
 from klamm.cli.group_asking import Refused
 from klamm.local.asking import NoAnswer
 
 PATIENCE_SECONDS = 30.0
+PAUSE_SECONDS = 0.3
+T = TypeVar("T")
+
+
+def once_led(ask: Callable[[], T], tell: Callable[[str], None]) -> T:
+    """What is known of a topic as soon as all of its partitions have leaders, for whoever has time."""
+    told = None
+    while True:
+        try:
+            found = ask()
+        except NoLeader as problem:
+            if str(problem) != told:
+                told = str(problem)
+                tell(f"{told}; waiting for it")
+            time.sleep(PAUSE_SECONDS)
+        else:
+            if told is not None:
+                tell("it goes on")
+            return found
 
 
 class Waiting:

@@ -18,14 +18,23 @@ def make_parser() -> ArgumentParser:
 
 def run(arguments: Sequence[str]) -> int:
     from klamm.cli.group_asking import cluster_of
+    from klamm.cli.produce_obstacles import Silence, obstacle_to
     from klamm.pipeline.invoice import generating
+    from klamm.pipeline.invoice.sending import Sent
 
     options = make_parser().parse_args(arguments)
 
     def generate() -> int:
         options.bootstrap = bootstrap_of(options)
+        cluster, found = cluster_of(options), list[str]()
         # Where nobody answers, the client library would be silent for half a minute.
-        cluster_of(options).brokers()
-        return generating.run(options)
+        cluster.brokers()
+        silence = Silence(lambda: obstacle_to(cluster, options.topic, None, needs_all=True), found.append)
+
+        def obstacle(sent: Sent) -> str | None:
+            silence.maybe_ask(sent.acknowledged, sent.records - sent.acknowledged - len(sent.errors))
+            return found.pop() if found else None
+
+        return generating.run(options, obstacle)
 
     return carried_out("pipeline generate", options, generate)

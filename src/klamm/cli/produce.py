@@ -72,9 +72,12 @@ At the end, and with --json: failed are records that are surely not there; not_a
 answer was lost: they may be there, or were never sent.
 
 exit code 0: everything was acknowledged; 1: something was not, or nobody answers; 2: asked for in a way that makes no
-sense; 130: Ctrl-C, after what was sent until then
+sense; 130: Ctrl-C, after what was sent until then, or a second one, which gives that up
 """
 
+INTERRUPTED = 130
+INTERRUPTED_SECONDS = 0.5
+"""After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
 NAMED_PROBLEMS = 3
 STANDARD_INPUT = "-"
 
@@ -186,6 +189,16 @@ def _sent(
             )
         )
 
+    interrupted_seconds: float | None = None
+
+    def show_end() -> None:
+        nonlocal interrupted_seconds
+        show()
+        if interrupted_seconds is not None and progress.seconds > interrupted_seconds + INTERRUPTED_SECONDS:
+            interrupted_seconds = None
+            progress.clear()
+            say("klamm produce: what was sent is waited for; once more Ctrl-C gives it up")
+
     meanwhile.act = lambda: sender.listen(show)
     code = 0
     try:
@@ -197,10 +210,15 @@ def _sent(
         progress.clear()
         code = failed("produce", f"{problem}; nothing from there on was sent")
     except KeyboardInterrupt:
-        code = 130
+        code, interrupted_seconds = INTERRUPTED, progress.seconds
     finally:
         # Whatever has ended it: what was sent until then is on its way, and is accounted for.
-        sender.flush(show)
+        try:
+            sender.flush(show_end)
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+            sender.give_up()
+            sender.flush(show)
         progress.clear()
         _say_outcome(sender, silence, progress.seconds, options)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)

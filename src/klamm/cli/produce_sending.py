@@ -141,11 +141,15 @@ class Sender:
             self._producer.poll(0)
             on_round()
 
+    def give_up(self) -> None:
+        """What waits is thrown away, so that nothing of it is written later, or again."""
+        self.gave_up = True
+        self._producer.purge()
+
     def _maybe_give_up(self) -> bool:
-        """Whether it has: what waits is thrown away, so that nothing of it is written later, or again."""
+        """Whether it has."""
         if self._patience is not None and not self.gave_up and self._patience.is_over(time.monotonic()):
-            self.gave_up = True
-            self._producer.purge()
+            self.give_up()
         return self.gave_up
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:

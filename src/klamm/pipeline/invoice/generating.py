@@ -12,7 +12,7 @@ from random import SystemRandom
 
 from confluent_kafka import KafkaException
 
-from klamm.pipeline.invoice.generator import Invoice, Recipe, generated
+from klamm.pipeline.invoice.generator import Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import Sent, create_topic, send
 
@@ -49,19 +49,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="where the account of what was sent is written")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = lambda _: None) -> int:
+    """`obstacle` says, now and then, what keeps records from being acknowledged; each once."""
     recipe = recipe_of(options, int(time.time() * 1_000))
     ledger, view = Ledger.of(recipe), _View(recipe.count)
     try:
         view.say(create_topic(options.bootstrap, options.topic) + f"; seed {recipe.seed}, start {recipe.start_ms}")
-        with _until_asked_to_stop(generated(recipe)) as invoices:
+        with _until_asked_to_stop(view) as asked:
+
+            def show(sent: Sent) -> None:
+                found = obstacle(sent)
+                if found is not None:
+                    view.say(f"klamm pipeline generate: no acknowledgement yet: {found}")
+                view.show(sent)
+
             sent = send(
-                invoices,
+                takewhile(lambda _: not asked, generated(recipe)),
                 options.bootstrap,
                 options.topic,
                 per_second=options.rate,
                 on_sent=ledger.note,
-                on_progress=view.show,
+                on_progress=show,
+                has_to_end=lambda: len(asked) > 1,
             )
     except KafkaException as problem:
         view.say(f"klamm pipeline generate: {options.bootstrap} does not answer any more: {problem.args[0].str()}")
@@ -89,15 +98,19 @@ def recipe_of(options: argparse.Namespace, now_ms: int) -> Recipe:
 
 
 @contextmanager
-def _until_asked_to_stop(invoices: Iterator[Invoice]) -> Iterator[Iterator[Invoice]]:
-    """Ctrl-C ends it between two invoices, so that the ledger knows of each that was sent."""
+def _until_asked_to_stop(view: "_View") -> Iterator[list[int]]:
+    """How often. Ctrl-C ends it between two invoices, so that the ledger knows of each that was sent; what is on its
+    way is waited for, unless it is pressed again."""
     asked: list[int] = []
-    before = {
-        number: signal.signal(number, lambda number, _: asked.append(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+
+    def note(number: int, _: object) -> None:
+        asked.append(number)
+        if len(asked) == 1:
+            view.say("stopping, when what was sent is acknowledged; once more Ctrl-C gives it up")
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield takewhile(lambda _: not asked, invoices)
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -107,25 +120,25 @@ class _View:
     """How far it is, on stderr: a line that changes on a terminal, now and then a line elsewhere."""
 
     def __init__(self, count: int | None) -> None:
-        self._of = f" of {count:,}" if count else ""
+        self._of = f" of {count:,} invoices" if count else ""
         self._is_terminal = sys.stderr.isatty()
+        self._clear = "\r\x1b[K" if self._is_terminal else ""
         self._every = SHOW_EVERY_SECONDS if self._is_terminal else SAY_EVERY_SECONDS
         self._began = self._last = time.monotonic()
 
     def say(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(f"{self._clear}{text}", file=sys.stderr, flush=True)
 
     def show(self, sent: Sent) -> None:
         now = time.monotonic()
         if now - self._last >= self._every:
             self._last = now
-            text = f"{sent.records:,}{self._of} records sent, {sent.acknowledged:,} acknowledged, {self._speed(sent)}"
-            print(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n", end="", file=sys.stderr, flush=True)
+            text = f"{sent.records:,} records{self._of} sent, {sent.acknowledged:,} acknowledged, {self._speed(sent)}"
+            print(f"{self._clear}{text}", end="" if self._is_terminal else "\n", file=sys.stderr, flush=True)
 
     def end(self, sent: Sent, ledger: Ledger) -> None:
         fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(ledger.fates.items()))
-        start = "\r\x1b[K" if self._is_terminal else ""
-        self.say(f"{start}{sent.acknowledged:,} of {sent.records:,} records acknowledged, {self._speed(sent)}: {fates}")
+        self.say(f"{sent.acknowledged:,} of {sent.records:,} records acknowledged, {self._speed(sent)}: {fates}")
         for problem in sent.errors[:3]:
             self.say(f"not acknowledged: {problem}")
 

@@ -51,10 +51,12 @@ def send(
     per_second: float | None = None,
     on_sent: Callable[[Invoice], None],
     on_progress: Callable[[Sent], None] = lambda _: None,
+    has_to_end: Callable[[], bool] = lambda: False,
 ) -> Sent:
-    """Returns when everything is acknowledged, or nothing has been for `GIVE_UP_SECONDS`: then all that waits is given
-    up. `on_sent` hears of every record that is on its way; with the first that fails the sending ends."""
-    sent, silence = Sent(), _Silence()
+    """Returns when everything is acknowledged, or nothing has been for `GIVE_UP_SECONDS`, or it has to end: then all
+    that waits is given up. `on_sent` hears of every record that is on its way; with the first that fails the sending
+    ends."""
+    sent, silence = Sent(), _Silence(has_to_end)
 
     def delivered(error: object, _: object) -> None:
         if error is None:
@@ -136,7 +138,8 @@ class _Silence:
     """How long nothing has been acknowledged while something waits. A look that comes late counts as one in time: it
     may be that we were stopped."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_to_end: Callable[[], bool]) -> None:
+        self._has_to_end = has_to_end
         self._acknowledged, self._seconds, self._looked = 0, 0.0, time.monotonic()
 
     def is_over(self, sent: Sent) -> bool:
@@ -145,7 +148,7 @@ class _Silence:
         self._looked = now
         if sent.acknowledged != self._acknowledged or sent.records <= sent.acknowledged + len(sent.errors):
             self._acknowledged, self._seconds = sent.acknowledged, 0.0
-        return self._seconds > GIVE_UP_SECONDS
+        return self._seconds > GIVE_UP_SECONDS or self._has_to_end()
 
 
 class _Pace:

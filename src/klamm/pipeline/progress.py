@@ -84,8 +84,8 @@ class Standing:
 
     @property
     def is_known(self) -> bool:
-        """Whether any query has told of itself: before that, none of the numbers is one."""
-        return any(query.batches or query.ends or query.is_over for query in self.queries.values())
+        """Whether every query has told of itself. Before that, what is zero may only not be counted yet."""
+        return all(query.batches or query.ends or query.is_over for query in self.queries.values())
 
     @property
     def records(self) -> int:

@@ -20,7 +20,7 @@ WORST = 3
 
 def live(standing: Standing, once: bool) -> RenderableType:
     head = Text(f"pipeline {standing.pipeline}", style="bold")
-    records = f"   {standing.records:,} records" if standing.is_known else ""
+    records = f"   {standing.records:,} records" if standing.records or standing.is_known else ""
     head.append(f"   {duration(standing.seconds)}{records}", style="default")
     return Group(head, _queries(standing, once), _outputs(standing))
 
@@ -70,9 +70,9 @@ def _outputs(standing: Standing) -> Grid:
     for label in standing.outputs:
         done = standing.done
         others = (f"{count:,}" if count else "" for count in (done.replaced[label], done.left_out[label]))
-        grid.add_row(label, f"{done.added[label]:,}" if standing.is_known else "-", *others)
+        grid.add_row(label, f"{done.added[label]:,}" if done.added[label] or standing.is_known else "-", *others)
     if standing.quarantines:
-        quarantined = f"{standing.quarantined:,}" if standing.is_known else "-"
+        quarantined = f"{standing.quarantined:,}" if standing.quarantined or standing.is_known else "-"
         grid.add_row("quarantine", quarantined, style="red" if standing.quarantined else "")
     return grid
 
@@ -92,7 +92,8 @@ def line(standing: Standing, once: bool) -> str:
     """One line for a log. Queries of one topic go at their own pace, so each speaks for itself."""
     queries = "; ".join(_in_words(query, standing.pipeline, once) for query in standing.queries.values())
     late = f", {standing.late:,} late" if standing.late else ""
-    quarantined = f"; {standing.quarantined:,} quarantined" if standing.is_known else ""
+    has_count = standing.quarantined > 0 or standing.is_known
+    quarantined = f"; {standing.quarantined:,} quarantined" if has_count else ""
     return f"{standing.pipeline}, {duration(standing.seconds)}: {queries}{quarantined}{late}"
 
 

@@ -146,6 +146,17 @@ def test_nothing_is_counted_before_a_query_has_told_of_itself() -> None:
     assert view.line(standing, once=True).endswith("; 0 quarantined")
 
 
+def test_nor_is_a_zero_said_while_one_of_them_has_not() -> None:
+    queries = {name: QueryStanding(name, ("orders",)) for name in ("orders", "loyalty")}
+    standing = Standing("shop", queries, ("table orders",), ("table bad",), seconds=9.0)
+    note(standing, "loyalty", report(0, 0, 100, 100), Done())
+    text = shown(view.live(standing, once=True))
+    assert "200 records" in text and ["quarantine", "-"] in [line.split() for line in text.splitlines()]
+    assert "quarantined" not in view.line(standing, once=True)
+    standing.done.quarantined["is not JSON"] = 3
+    assert view.line(standing, once=True).endswith("; 3 quarantined")
+
+
 def test_a_later_one_only_if_it_takes_long() -> None:
     standing = half_way()
     standing.queries["orders"].under_way = UnderWay(1, 0.4)

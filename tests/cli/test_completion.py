@@ -1,9 +1,12 @@
 """`klamm completion`: the scripts know what the parsers know. bash is asked; zsh and fish where they are installed."""
 
+import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from random import Random
 
@@ -12,7 +15,9 @@ import pytest
 from klamm.cli import COMMANDS, main
 from klamm.cli.completion_scripts import SCRIPTS
 from klamm.cli.completion_tree import FILES, GROUPS, TOPICS, Command, tree
+from klamm.cli.node import VERBS
 from klamm.local.agreeing import Wish, new_cluster, with_ports
+from klamm.local.processes import process_of
 from klamm.local.record import write_record
 from tests.cli.conftest import Klamm
 from tests.harness.topics import create_topic
@@ -101,12 +106,49 @@ def test_bash_offers_what_may_follow(home: Path, tmp_path: Path) -> None:
 def test_a_word_that_was_chosen_is_not_offered_again(home: Path, tmp_path: Path) -> None:
     write_record(tmp_path, with_ports(new_cluster(Wish(3, 1), Random(1)), [1, 2, 3]))
     assert offered(home, "node", "") == ["stop", "kill", "pause", "resume", "start"]
-    assert offered(home, "node", "--dir", str(tmp_path), "kill", "") == ["0", "1", "2"]
-    assert offered(home, "node", "kill", "--dir", str(tmp_path), "0", "") == ["0", "1", "2"]
+    assert offered(home, "node", "--dir", str(tmp_path), "start", "") == ["0", "1", "2"]
+    assert offered(home, "node", "start", "--dir", str(tmp_path), "0", "") == ["1", "2"]
+    assert offered(home, "node", "start", "--dir", str(tmp_path), "0", "1") == ["1"]
     assert offered(home, "node", "kill", "--dir", str(tmp_path / "nowhere"), "") == []
     assert offered(home, "config", "show", "") == ["topic", "broker"]
     assert offered(home, "config", "show", "--bootstrap", "127.0.0.1:1", "topic", "") == []
     assert offered(home, "config", "show", "topic", "--al") == ["--all"]
+
+
+def test_a_verb_is_offered_the_nodes_to_whom_it_can_be_done(home: Path, tmp_path: Path) -> None:
+    """Node 0 runs, node 1 is paused, node 2 does not run. The words as zsh and fish give them: the last is yet to be
+    finished."""
+    with subprocess.Popen(["sleep", "1000"]) as paused:
+        try:
+            paused.send_signal(signal.SIGSTOP)
+            os.waitpid(paused.pid, os.WUNTRACED)
+            record = with_ports(new_cluster(Wish(3, 1), Random(1)), [1, 2, 3])
+            processes = {0: process_of(os.getpid()), 1: process_of(paused.pid)}
+            write_record(tmp_path, record.with_processes(processes))
+            found = {verb: names("nodes", "node", verb, "--dir", str(tmp_path), "") for verb in VERBS}
+            assert names("nodes", "node", "kill", "0", "--dir", str(tmp_path), "1") == ["1"]
+            assert names("nodes", "config", "show", "broker", "--dir", str(tmp_path), "") == ["0", "1", "2"]
+            assert offered(home, "node", "resume", "--dir", str(tmp_path), "") == ["1"]
+        finally:
+            paused.kill()
+    assert found == {"stop": ["0", "1"], "kill": ["0", "1"], "pause": ["0"], "resume": ["1"], "start": ["2"]}
+
+
+def names(*words: str) -> list[str]:
+    """As the scripts ask for them."""
+    said = io.StringIO()
+    with redirect_stdout(said):
+        assert main(["completion", "--names", *words]) == 0
+    return said.getvalue().split()
+
+
+def test_settings_that_a_broker_refuses_are_not_offered(home: Path) -> None:
+    assert offered(home, "config", "set", "topic", "invoice", "remote.s") == []
+    assert offered(home, "topic", "create", "x", "--config", "remote.s") == []
+    assert offered(home, "config", "set", "broker", "0", "ssl.key.pass") == []
+    assert offered(home, "config", "show", "topic", "invoice", "remote.s") == ["remote.storage.enable"]
+    assert "retention.ms" in names("topic-settings", "config", "set", "topic", "invoice", "")
+    assert "remote.storage.enable" not in names("topic-settings", "config", "set", "topic", "invoice", "")
 
 
 def test_places_in_a_log_are_offered(home: Path) -> None:
@@ -122,6 +164,9 @@ def test_bash_offers_the_names_that_the_cluster_knows(
     klamm_command("produce", topic, "--value", "x")
     klamm_command("consume", topic, "--group", f"{topic}-group")
     assert offered(home, "group", "describe", "--bootstrap", servers, topic) == [f"{topic}-group"]
+    assert offered(home, "topic", "describe", "--bootstrap", servers, "__cons") == ["__consumer_offsets"]
+    assert offered(home, "topic", "delete", "--bootstrap", servers, "__cons") == []
+    assert offered(home, "topic", "delete", "--bootstrap", servers, topic) == [topic]
 
 
 def test_nobody_there_is_no_trouble_for_whoever_presses_a_key(home: Path) -> None:

@@ -27,8 +27,16 @@ examples:
 NODES, TOPIC_SETTINGS, BROKER_SETTINGS = "nodes", "topic-settings", "broker-settings"
 SHELLS = ("bash", "zsh", "fish")
 NAMES, LINE = "--names", "--line"
-OWNER_AT = 4
-"""Where the name stands in `klamm config set topic invoice`."""
+OWNER_AT = 3
+"""So many words stand before the name in `klamm config set topic invoice`."""
+NODES_FOR: dict[str, tuple[str, ...]] = {
+    "stop": ("running", "paused"),
+    "kill": ("running", "paused"),
+    "pause": ("running",),
+    "resume": ("paused",),
+    "start": ("dead",),
+}
+"""What the state of a node has to be for a verb of `klamm node` to mean something."""
 ANSWER_SECONDS = 1.0
 LIST_GROUPS = 16
 
@@ -51,9 +59,9 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _print_names(words: Sequence[str]) -> int:
-    """`topics`, `groups`, `nodes` or settings, and the words typed so far, which may say which cluster; or --line and
-    the line, because bash takes addresses apart. Whoever presses a key wants no complaints: where nobody answers, no
-    names."""
+    """`topics`, `groups`, `nodes` or settings, and the words typed so far with the one that is not finished, which may
+    say which cluster; or --line and the line, because bash takes addresses apart. Whoever presses a key wants no
+    complaints: where nobody answers, no names."""
     line = words[2] if words[1:2] == [LINE] and len(words) > 2 else None
     typed = list(words[1:]) if line is None else line.split()
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False, allow_abbrev=False)
@@ -61,45 +69,72 @@ def _print_names(words: Sequence[str]) -> int:
     try:
         options, others = parser.parse_known_args(typed)
         kind = words[0] if words else "topics"
-        names = [] if line is not None and _names_its_owner(kind, line, others) else _names(kind, options)
+        command = _finished(line, others)
+        names = [] if line is not None and _names_its_owner(kind, command) else _names(kind, command, options)
     except (argparse.ArgumentError, Misused, LocalError, NoAnswer, OSError):
         return 0
     print("\n".join(sorted(names)))
     return 0
 
 
-def _names_its_owner(kind: str, line: str, words: Sequence[str]) -> bool:
+def _finished(line: str | None, words: Sequence[str]) -> list[str]:
+    """Command, verb and what follows, without options, and without the word that is being typed."""
+    if line is not None:
+        words = words[1:] if line[-1:].isspace() else words[1:-1]
+    else:
+        words = words[:-1]
+    return [each for each in words if not each.startswith("-")]
+
+
+def _names_its_owner(kind: str, command: Sequence[str]) -> bool:
     """`klamm config set topic` is yet to say which one: its settings come after that."""
-    if kind not in (TOPIC_SETTINGS, BROKER_SETTINGS) or words[1:2] != ["config"]:
-        return False
-    finished = [each for each in (words if line[-1:].isspace() else words[:-1]) if not each.startswith("-")]
-    return len(finished) <= OWNER_AT
+    return kind in (TOPIC_SETTINGS, BROKER_SETTINGS) and command[:1] == ["config"] and len(command) <= OWNER_AT
 
 
-def _names(kind: str, options: argparse.Namespace) -> list[str]:
+def _names(kind: str, command: Sequence[str], options: argparse.Namespace) -> list[str]:
     if kind == NODES:
-        return _nodes(options)
+        return _nodes(command, options)
     if kind in (TOPIC_SETTINGS, BROKER_SETTINGS):
-        from klamm.config import broker_settings, topic_settings
-
-        return list(topic_settings() if kind == TOPIC_SETTINGS else broker_settings())
+        return _settings(kind, is_looking=command[:2] == ["config", "show"])
     addresses = addresses_of(bootstrap_of(options))
-    return _groups(addresses) if kind == "groups" else _topics(addresses)
+    if kind == "groups":
+        return _groups(addresses)
+    return _topics(addresses, is_deleting=command[:2] == ["topic", "delete"])
 
 
-def _nodes(options: argparse.Namespace) -> list[str]:
-    """Of a cluster on this machine: it has written down who they are."""
+def _nodes(command: Sequence[str], options: argparse.Namespace) -> list[str]:
+    """Of a cluster on this machine: it has written down who they are. For a verb of `klamm node`, those to whom it can
+    be done, and who are not named yet."""
+    from klamm.local.processes import state_of
     from klamm.local.record import read_record
 
     record = read_record(Path(options.dir or DEFAULT_DIRECTORY))
-    return [] if record is None else [str(node.node_id) for node in record.nodes]
+    nodes = () if record is None else record.nodes
+    wanted = NODES_FOR.get(command[1]) if command[:1] == ["node"] and len(command) > 1 else None
+    if wanted is None:
+        return [str(node.node_id) for node in nodes]
+    return [
+        name
+        for node in nodes
+        if (name := str(node.node_id)) not in command[2:]
+        and ("dead" if node.process is None else state_of(node.process)) in wanted
+    ]
 
 
-def _topics(addresses: Sequence[Address]) -> list[str]:
+def _settings(kind: str, is_looking: bool) -> list[str]:
+    """Those that a broker refuses can only be looked at."""
+    from klamm.config import Status, broker_settings, topic_settings
+
+    settings = topic_settings() if kind == TOPIC_SETTINGS else broker_settings()
+    return [name for name, setting in settings.items() if is_looking or setting.status is not Status.NOT_YET]
+
+
+def _topics(addresses: Sequence[Address], is_deleting: bool) -> list[str]:
+    """The brokers' own are not for deleting."""
     from klamm.wire.messages.metadata import MetadataRequest
 
     answer = _asked(addresses, METADATA, 12, MetadataRequest(topics=None))
-    return [each.name for each in answer.topics]
+    return [each.name for each in answer.topics if not (is_deleting and each.is_internal)]
 
 
 def _groups(addresses: Sequence[Address]) -> list[str]:

@@ -88,7 +88,7 @@ function __klamm_at
     test "$at" = "$argv[1]"
 end
 function __klamm_names
-    klamm completion --names $argv[1] (commandline -opc)[2..-1] 2>/dev/null
+    klamm completion --names $argv[1] (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null
 end
 complete -c klamm -f
 {lines}

@@ -1,7 +1,8 @@
 """Records of a source, parsed and judged: each gets the columns of its schema, or a reason why not.
 
-A record that is refused keeps its bytes exactly as they came. The reason is in words: it is not JSON, it does not fit
-the schema (and which column does not), it has no value, or the name of the check that it fails.
+A record that is refused keeps its bytes exactly as they came. The reason is in words: it is not JSON, or no JSON
+object, it does not fit the schema (and which column does not), it has no value, or the name of the check that it
+fails.
 
 Spark reads JSON with something behind it as the JSON: of two documents in a record the second would be lost. So a value
 is read as a part of a document of ours, in which another part comes after it. A check that cannot be computed, such as
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 NO_VALUE = "has no value (a tombstone)"
 NOT_UTF8 = "is not UTF-8"
 NOT_JSON = "is not JSON"
+NO_OBJECT = "is no JSON object"
 DOES_NOT_FIT = "does not fit the schema"
 ORIGIN = "source"
 VALUE, PARSED, CORRUPT, UNREAD, REASON = "__value", "__parsed", "__corrupt", "__unread", "__reason"
@@ -171,7 +173,11 @@ def _what_is_wrong(schema: "StructType") -> "Column":
         for field in schema.fields[:MOST_FIELDS]
     ]
     which = f.concat_ws(", ", *blamed)
-    unfit = f.when(which != "", f.concat(f.lit(f"{DOES_NOT_FIT}: "), which)).otherwise(f.lit(DOES_NOT_FIT))
+    unfit = (
+        f.when(which != "", f.concat(f.lit(f"{DOES_NOT_FIT}: "), which))
+        .when(~text.rlike(r"^\s*\{"), f.lit(NO_OBJECT))
+        .otherwise(f.lit(DOES_NOT_FIT))
+    )
     return f.when(f.try_parse_json(_wrapped(f.col(VALUE))).isNull(), f.lit(NOT_JSON)).otherwise(unfit)
 
 

@@ -78,6 +78,14 @@ class Standing:
     said: list[str] = field(default_factory=list)
     """What a person should hear of the sources: records that are lost, a slower reader, progress not written down."""
     seconds: float = 0.0
+    """Since the queries were started."""
+    start_seconds: float = 0.0
+    """What Spark took before that."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every query has told of itself. Before that, what is zero may only not be counted yet."""
+        return all(query.batches or query.ends or query.is_over for query in self.queries.values())
 
     @property
     def records(self) -> int:

@@ -83,6 +83,7 @@ def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: N
             if topics.GROUPS in cluster.partitions and not job.directory.is_begun:
                 _look_back(job, new, say)
         say(f"starting Spark ({job.master}) ...")
+        starts = time.monotonic()
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
             signals.listen()
             plan = planned(spark, job.loaded.pipeline)
@@ -102,9 +103,8 @@ def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: N
                 say(surprise)
             if job.reset is None:
                 _make_topics(job, new, say)
-            queries.start()
-            with Reaching(job.wishes.bootstrap, say):
-                return _watched(job, queries, watch, signals)
+            queries.standing.start_seconds = time.monotonic() - starts
+            return _carried_out(job, queries, watch, signals, say)
 
 
 def surprises(queries: Queries, grown: dict[str, list[str]], directory: Directory) -> list[str]:
@@ -124,9 +124,15 @@ def surprises(queries: Queries, grown: dict[str, list[str]], directory: Director
     return [*new, *missing, *more]
 
 
-def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals) -> Outcome:
+def _carried_out(job: Job, queries: Queries, watch: Watch, signals: StopSignals, say: Say) -> Outcome:
+    # The first query is in a batch while the others are being started: no batch shall be older than the run.
     began = time.monotonic()
+    queries.start()
+    with Reaching(job.wishes.bootstrap, say):
+        return _watched(job, queries, watch, signals, began)
 
+
+def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals, began: float) -> Outcome:
     def look() -> None:
         spoke = queries.poll()
         queries.standing.seconds = time.monotonic() - began

@@ -12,13 +12,16 @@ from klamm.pipeline.progress import Offsets, QueryStanding, Standing
 
 LONG_SECONDS = 5.0
 """A batch that takes so long is told of before it is done."""
+TOLD_SECONDS = 1.0
+"""A start of Spark that takes so long is told of in the summary."""
 WORST = 3
 """So many partitions are named; of the others it is said that they are less."""
 
 
 def live(standing: Standing, once: bool) -> RenderableType:
     head = Text(f"pipeline {standing.pipeline}", style="bold")
-    head.append(f"   {duration(standing.seconds)}   {standing.records:,} records", style="default")
+    records = f"   {standing.records:,} records" if standing.records or standing.is_known else ""
+    head.append(f"   {duration(standing.seconds)}{records}", style="default")
     return Group(head, _queries(standing, once), _outputs(standing))
 
 
@@ -46,7 +49,7 @@ def _batch(query: QueryStanding) -> tuple[str, str]:
     """Which one, and how long it took or takes. One that goes by quickly is told of when it is done."""
     now = query.under_way
     if now is not None and (not query.batches or now.seconds >= LONG_SECONDS):
-        return str(now.batch), f"{now.seconds:.0f} s so far"
+        return str(now.batch), f"{whole(now.seconds)} so far"
     if not query.batches:
         return "-", "-" if query.ends else "starts"
     return str(query.last_batch), f"{query.batch_seconds:.1f} s"
@@ -67,9 +70,10 @@ def _outputs(standing: Standing) -> Grid:
     for label in standing.outputs:
         done = standing.done
         others = (f"{count:,}" if count else "" for count in (done.replaced[label], done.left_out[label]))
-        grid.add_row(label, f"{done.added[label]:,}", *others)
+        grid.add_row(label, f"{done.added[label]:,}" if done.added[label] or standing.is_known else "-", *others)
     if standing.quarantines:
-        grid.add_row("quarantine", f"{standing.quarantined:,}", style="red" if standing.quarantined else "")
+        quarantined = f"{standing.quarantined:,}" if standing.quarantined or standing.is_known else "-"
+        grid.add_row("quarantine", quarantined, style="red" if standing.quarantined else "")
     return grid
 
 
@@ -86,25 +90,31 @@ def worst(lag: Offsets) -> str:
 
 def line(standing: Standing, once: bool) -> str:
     """One line for a log. Queries of one topic go at their own pace, so each speaks for itself."""
-    queries = "; ".join(_in_words(query, once) for query in standing.queries.values())
+    queries = "; ".join(_in_words(query, standing.pipeline, once) for query in standing.queries.values())
     late = f", {standing.late:,} late" if standing.late else ""
-    return f"{standing.pipeline}, {duration(standing.seconds)}: {queries}; {standing.quarantined:,} quarantined{late}"
+    has_count = standing.quarantined > 0 or standing.is_known
+    quarantined = f"; {standing.quarantined:,} quarantined" if has_count else ""
+    return f"{standing.pipeline}, {duration(standing.seconds)}: {queries}{quarantined}{late}"
 
 
-def _in_words(query: QueryStanding, once: bool) -> str:
+def _in_words(query: QueryStanding, pipeline: str, once: bool) -> str:
     now = query.under_way
+    name = f"query {query.name}" if query.name == pipeline else query.name
     if not query.batches and not query.ends:
-        return f"{query.name} starts" if now is None else f"{query.name} in batch {now.batch} for {now.seconds:.0f} s"
+        return f"{name} starts" if now is None else f"{name} in batch {now.batch} for {whole(now.seconds)}"
     stands = f"{query.share:.0%}" if once else f"lag {sum(query.lag.values()):,}"
-    long = f", in batch {now.batch} for {now.seconds:.0f} s" if now is not None and now.seconds >= LONG_SECONDS else ""
+    is_long = now is not None and now.seconds >= LONG_SECONDS
+    long = f", in batch {now.batch} for {whole(now.seconds)}" if now is not None and is_long else ""
     rate = f" at {query.records_per_second:,.0f} records/s" if query.batches and not query.is_over else ""
-    return f"{query.name} {stands}{rate}{long}"
+    return f"{name} {stands}{rate}{long}"
 
 
 def summary(standing: Standing, ended: str) -> RenderableType:
+    seconds = standing.start_seconds
+    start = f" (and {duration(seconds)} to start Spark)" if seconds >= TOLD_SECONDS else ""
     head = Text(
-        f"pipeline {standing.pipeline} {ended}: {standing.records:,} records in {duration(standing.seconds)}, "
-        f"{standing.records_per_second:,.0f} records/s"
+        f"pipeline {standing.pipeline} {ended}: {standing.records:,} records in {duration(standing.seconds)}"
+        f"{start}, {standing.records_per_second:,.0f} records/s"
     )
     grid = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     grid.add_column("output")
@@ -130,6 +140,11 @@ def summary(standing: Standing, ended: str) -> RenderableType:
     if late:
         parts += [Text(), Text(f"too late for their window, and in none: {', '.join(late)}")]
     return Group(*parts)
+
+
+def whole(seconds: float) -> str:
+    """The seconds that are over. Rounded, a batch could look older than the run that it is in."""
+    return f"{int(seconds)} s"
 
 
 def duration(seconds: float) -> str:

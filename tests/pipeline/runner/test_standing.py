@@ -113,10 +113,48 @@ def test_a_first_batch_that_takes_long_is_told_of_before_it_is_done() -> None:
     query = QueryStanding("orders", ("orders",))
     standing = Standing("shop", {"orders": query}, ("table orders",), seconds=12.0)
     assert "starts" in shown(view.live(standing, once=True))
-    assert view.line(standing, once=True) == "shop, 12.0 s: orders starts; 0 quarantined"
+    assert view.line(standing, once=True) == "shop, 12.0 s: orders starts"
     query.under_way = UnderWay(0, 8.2)
     assert "8 s so far" in shown(view.live(standing, once=True))
-    assert view.line(standing, once=True) == "shop, 12.0 s: orders in batch 0 for 8 s; 0 quarantined"
+    assert view.line(standing, once=True) == "shop, 12.0 s: orders in batch 0 for 8 s"
+
+
+def test_a_query_that_is_called_as_its_pipeline_is_called_a_query() -> None:
+    standing = Standing("orders", {"orders": QueryStanding("orders", ("orders",), under_way=UnderWay(0, 12.0))}, ())
+    standing.seconds = 14.2
+    assert view.line(standing, once=True) == "orders, 14.2 s: query orders in batch 0 for 12 s"
+
+
+def test_a_batch_does_not_look_older_than_its_run() -> None:
+    """Rounded it would: `9.7 s: orders in batch 0 for 10 s`."""
+    query = QueryStanding("orders", ("orders",), under_way=UnderWay(0, 9.6))
+    standing = Standing("shop", {"orders": query}, (), seconds=9.7)
+    assert view.line(standing, once=True) == "shop, 9.7 s: orders in batch 0 for 9 s"
+    assert "9 s so far" in shown(view.live(standing, once=True))
+
+
+def test_nothing_is_counted_before_a_query_has_told_of_itself() -> None:
+    query = QueryStanding("orders", ("orders",), under_way=UnderWay(0, 8.0))
+    standing = Standing("shop", {"orders": query}, ("table orders",), ("table bad",), seconds=9.0)
+    text = shown(view.live(standing, once=True))
+    rows = [line.split() for line in text.splitlines()]
+    assert "records" not in text.splitlines()[0] and ["table", "orders", "-"] in rows and ["quarantine", "-"] in rows
+    note(standing, "orders", report(0, 0, 100, 195), Done())
+    text = shown(view.live(standing, once=True))
+    rows = [line.split() for line in text.splitlines()]
+    assert "200 records" in text and ["table", "orders", "0"] in rows and ["quarantine", "0"] in rows
+    assert view.line(standing, once=True).endswith("; 0 quarantined")
+
+
+def test_nor_is_a_zero_said_while_one_of_them_has_not() -> None:
+    queries = {name: QueryStanding(name, ("orders",)) for name in ("orders", "loyalty")}
+    standing = Standing("shop", queries, ("table orders",), ("table bad",), seconds=9.0)
+    note(standing, "loyalty", report(0, 0, 100, 100), Done())
+    text = shown(view.live(standing, once=True))
+    assert "200 records" in text and ["quarantine", "-"] in [line.split() for line in text.splitlines()]
+    assert "quarantined" not in view.line(standing, once=True)
+    standing.done.quarantined["is not JSON"] = 3
+    assert view.line(standing, once=True).endswith("; 3 quarantined")
 
 
 def test_a_later_one_only_if_it_takes_long() -> None:
@@ -173,6 +211,16 @@ def test_the_summary() -> None:
     assert "too late for their window, and in none: revenue 4" in text
     assert "left out" not in text
     assert view.duration(75) == "1 min 15 s" and view.duration(7300) == "2 h 1 min"
+
+
+def test_the_summary_tells_what_spark_took_to_start() -> None:
+    """Whoever waited for fifty seconds does not believe a line that says 24. The rate is that of the reading."""
+    standing = half_way()
+    standing.start_seconds = 25.04
+    said = "pipeline shop done: 200 records in 2.0 s (and 25.0 s to start Spark), 100 records/s"
+    assert said in shown(view.summary(standing, "done"))
+    standing.start_seconds = 0.2
+    assert "to start Spark" not in shown(view.summary(standing, "done"))
 
 
 def test_rows_whose_key_is_there_are_told() -> None:

@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from klamm.cli import consume_waiting
 from klamm.cli.consume_bounds import NoLeader
 from klamm.cli.consume_reading import Reading
-from klamm.cli.consume_waiting import PATIENCE_SECONDS, Waiting
+from klamm.cli.consume_waiting import PATIENCE_SECONDS, Waiting, once_led
 from klamm.cli.group_asking import Refused
 from klamm.cli.progress import Progress
 from klamm.local.asking import NoAnswer
@@ -44,6 +45,21 @@ def test_whoever_follows_waits_and_is_told_once() -> None:
     assert world.waiting.look(5.0) == {3: 7}
     world.waiting.look(10.0)
     assert world.said == [STUCK, "it goes on"]
+
+
+def test_whoever_begins_to_follow_where_nobody_leads_waits_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consume_waiting, "PAUSE_SECONDS", 0.0)
+    answers: Iterator[NoLeader | str] = iter([NoLeader("t", 1), NoLeader("t", 1), NoLeader("t", 2), "led"])
+    said: list[str] = []
+
+    def ask() -> str:
+        answer = next(answers)
+        if isinstance(answer, NoLeader):
+            raise answer
+        return answer
+
+    assert once_led(ask, said.append) == "led"
+    assert [text.partition(" of")[0] for text in said] == ["partition 1", "partition 2", "it goes on"]
 
 
 def test_records_of_that_partition_tell_that_it_goes_on() -> None:

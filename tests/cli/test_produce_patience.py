@@ -3,6 +3,9 @@
 import gc
 import json
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,8 +31,9 @@ from klamm.wire.messages.metadata import (
 )
 from klamm.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
 from tests.cli.fake_broker import FakeBroker
+from tests.harness.waiting import wait_until
 
-PRODUCE, FETCH, API_VERSIONS, INIT_PRODUCER_ID = 0, 1, 18, 22
+PRODUCE, FETCH, API_VERSIONS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 0, 1, 18, 22, 32
 VERSIONS = {PRODUCE: (3, 9), FETCH: (4, 12), METADATA: (0, 12), API_VERSIONS: (0, 3), INIT_PRODUCER_ID: (0, 4)}
 """A broker that knows no Fetch of this kind is too old for idempotence in librdkafka's eyes."""
 BACKOFF_SECONDS = 0.1
@@ -99,6 +103,27 @@ def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
         assert broker.asked.count(PRODUCE) == asked, "and nothing of it is sent any more"
         del sender
         gc.collect()  # It reports to itself, and the broker waits for its connections.
+
+
+def test_ctrl_c_says_what_is_waited_for_and_a_second_one_gives_it_up() -> None:
+    """The first was swallowed without a word, the second ended it without an account."""
+    with Writing() as broker:
+        broker.answers[DESCRIBE_CONFIGS] = lambda _: None
+        command = [sys.executable, "-m", "klamm", "produce", "t", "--value", "x", "--bootstrap", str(broker.address)]
+        sending = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: broker.asked.count(PRODUCE), "it sends", within_seconds=60)
+            sending.send_signal(signal.SIGINT)
+            assert sending.stderr is not None
+            told = next(line for line in sending.stderr if "no acknowledgement yet" not in line)
+            assert told == "klamm produce: what was sent is waited for; once more Ctrl-C gives it up\n"
+            sending.send_signal(signal.SIGINT)
+            rest = sending.stderr.read()
+            assert "1 sent to t, 0 acknowledged, 0 failed, 1 not acknowledged (may be there)" in rest
+            assert sending.wait(60) == 130
+        finally:
+            sending.kill()
+            sending.wait()
 
 
 @pytest.fixture

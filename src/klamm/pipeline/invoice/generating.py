@@ -4,6 +4,7 @@ import argparse
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
@@ -139,8 +140,8 @@ class _View:
     def end(self, sent: Sent, ledger: Ledger) -> None:
         fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(ledger.fates.items()))
         self.say(f"{sent.acknowledged:,} of {sent.records:,} records acknowledged, {self._speed(sent)}: {fates}")
-        for problem in sent.errors[:3]:
-            self.say(f"not acknowledged: {problem}")
+        for problem, count in Counter(sent.errors).most_common(3):
+            self.say(f"not acknowledged: {count:,}, {problem}")
 
     def _speed(self, sent: Sent) -> str:
         return f"{sent.acknowledged / max(1e-3, time.monotonic() - self._began):,.0f}/s"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -58,11 +58,11 @@ def send(
     ends."""
     sent, silence = Sent(), _Silence(has_to_end)
 
-    def delivered(error: object, _: object) -> None:
+    def delivered(error: KafkaError | None, _: object) -> None:
         if error is None:
             sent.acknowledged += 1
         else:
-            sent.errors.append(str(error))
+            sent.errors.append(error.str())
 
     producer = Producer({"bootstrap.servers": servers, **SETTINGS})
     pace = _Pace(per_second)
@@ -110,7 +110,7 @@ def _produce(
     producer: Producer,
     topic: str,
     invoice: Invoice,
-    delivered: Callable[[object, object], None],
+    delivered: Callable[[KafkaError | None, object], None],
     poll: Callable[[float], None],
 ) -> None:
     while True:

@@ -54,6 +54,15 @@ def test_a_broker_that_is_dead_lags_and_how_to_mend_it() -> None:
     assert "mend it  klamm node start 0\n" in shown and "klamm node kill" not in shown
 
 
+def test_what_brokers_say_of_one_that_has_just_died_is_from_before() -> None:
+    """Until they say otherwise: that it is fenced, or at least that it is in sync nowhere."""
+    killed = replace(healthy(), states={**healthy().states, 0: "dead"})
+    assert row(scene(killed), 0)[:5] == ["0", "dead", "-", "-", "-"]
+    assert row(scene(replace(killed, live=killed.live - {0})), 0)[:6] == ["0", "dead", "2", "4", "of", "4"]
+    without_majority = replace(without(healthy(), 0), live=healthy().live)
+    assert row(scene(without_majority), 0)[:6] == ["0", "dead", "0", "0", "of", "4"]
+
+
 def test_partitions_that_refuse_acks_all_are_named() -> None:
     look = healthy()
     short = {place(each): PartitionSeen("invoice", each, 3, (3, 1, 4), (3,), False, 2) for each in (1, 7)}
@@ -92,7 +101,7 @@ def test_what_groups_have_read_where_there_is_room() -> None:
     assert any("group-3" in line for line in shown) and not any("group-4" in line for line in shown)
     assert "5 more" in shown
     low = drawn(scene(many), lines=20)
-    assert len(low) <= 20 and not any("group-0" in line for line in low)
+    assert len(low) <= 20 and "9 groups: `klamm group list`" in low and not any("group-0" in line for line in low)
 
 
 def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
@@ -160,6 +169,30 @@ def test_groups_do_not_push_out_what_happened() -> None:
     small = drawn(replace(scene(look), happened=happened), lines=24, width=80)
     assert len(small) <= 24 and sum("event" in line for line in small) >= 6
     assert any(line.startswith("billing") for line in small)
+
+
+def test_where_groups_have_no_room_beside_what_happened_it_is_said_how_many_there_are() -> None:
+    """Three brokers on 24 lines, and four groups. Who is told little leaves the room to the groups."""
+    alone, happened = healthy().nodes[:3], tuple(Happened("12:00:00", f"event {number}") for number in range(9))
+    groups = {f"group-{number}": {place(0): number} for number in range(4)}
+    look = replace(without(healthy(), 1), nodes=alone, committed=groups)
+    full = drawn(replace(scene(look), happened=happened), lines=21, width=80)
+    assert len(full) <= 21 and "4 groups: `klamm group list`" in full and sum("event" in line for line in full) >= 3
+    quiet = drawn(replace(scene(look), happened=happened[:2]), lines=21, width=80)
+    assert len(quiet) <= 21 and sum(line.startswith("group-") for line in quiet) == 4
+    assert sum("event" in line for line in quiet) == 2
+
+
+def test_a_head_that_is_too_long_is_broken_between_what_there_is_and_how_it_is() -> None:
+    behind = {place(each, "orders"): PartitionSeen("orders", each, 0, (0, 1), (0,), True) for each in range(50)}
+    look = without(replace(healthy(), partitions={**healthy().partitions, **behind}), 2)
+    assert drawn(scene(look), width=80)[1:4] == [
+        "cluster            1 topic, 10 partitions, 50 internal",
+        "                   55 partitions not in sync everywhere",
+        "",
+    ]
+    whole = "cluster            1 topic, 10 partitions, 50 internal   55 partitions not in sync everywhere"
+    assert drawn(scene(look), width=len(whole))[1] == whole
 
 
 def test_however_long_a_happening_is_its_time_is_whole() -> None:

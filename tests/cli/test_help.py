@@ -39,6 +39,14 @@ def test_every_verb_explains_itself_with_examples(capsys: pytest.CaptureFixture[
         assert "examples:" in said and f"klamm {' '.join(words)}" in said.partition("examples:")[2], words
 
 
+def test_up_says_when_it_returns_and_when_it_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "With --detach it returns when every broker takes connections" in said
+    assert "Without --detach the command stays" in said
+
+
 def test_no_command_hides() -> None:
     """Every file of a command is in the list, so that its help is read above."""
     commands = [each.stem for each in Path(klamm.cli.__file__).parent.glob("*.py") if "\ndef run(" in each.read_text()]

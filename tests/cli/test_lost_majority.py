@@ -37,7 +37,7 @@ def test_it_is_said_at_once_and_what_mends_it(cluster: LocalCluster) -> None:
     cluster.kill([1])
     cluster.pause([2])
     # Whoever waited for an answer here would wait for minutes, on any machine.
-    patient = "import klamm.cli.status as s; s.ANSWER_SECONDS = 200.0; from klamm.cli import main"
+    patient = "import klamm.cli.status as s; s.ANSWER_SECONDS = s.HEARD_SECONDS = 200.0; from klamm.cli import main"
     command = [sys.executable, "-c", f"import sys; {patient}; sys.exit(main({['status', *at]!r}))"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     told = Ended(ended.returncode, ended.stdout, ended.stderr)
@@ -53,7 +53,23 @@ def test_it_is_said_at_once_and_what_mends_it(cluster: LocalCluster) -> None:
     assert [each["partition"] for each in document["offline_partitions"]] == [1, 2]
     assert len(document["under_replicated_partitions"]) == 3
     placed = klamm("topic", "placement", "invoice", *at).out
-    assert "R1-B1 (down)" in placed and "no leader: P1 P2" in placed and "too few voters run" in placed
+    assert "R1-B1 (down)" in placed and "(P1!)" in placed and "third follower of" not in placed
+    assert "no leader: P1 P2 (in parentheses: their first replica)" in placed and "too few voters run" in placed
+
+
+def test_who_was_started_alone_has_heard_nothing_and_it_is_said_what_it_lacks(cluster: LocalCluster) -> None:
+    """It is waited for only as long as who has heard something may need: more would be in vain."""
+    cluster.kill(range(3))
+    cluster.start([1])
+    at = ("--dir", str(cluster.directory))
+    impatient = "import klamm.cli.status as s; s.ANSWER_SECONDS = 200.0; from klamm.cli import main"
+    command = [sys.executable, "-c", f"import sys; {impatient}; sys.exit(main({['status', *at]!r}))"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1 and ended.stderr == "", ended
+    assert ended.stdout.splitlines()[-2:] == [
+        "1 of 3 voters runs: no majority, so nothing can be decided;",
+        f"`klamm node start 0 2 --dir {cluster.directory}` mends it",
+    ]
 
 
 def test_the_word_of_who_does_not_run_is_no_news(cluster: LocalCluster, tmp_path: Path) -> None:

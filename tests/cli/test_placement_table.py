@@ -54,11 +54,12 @@ def test_a_broker_that_is_down_follows_out_of_sync() -> None:
     ]
 
 
-def test_a_partition_without_a_leader_is_led_by_nobody() -> None:
-    partition = PartitionSeen("invoice", 0, -1, (0, 3), (3,))
-    found = lines(replace(INVOICE, partitions=(partition,)))
-    assert found[0] == ["R1-B0", "", "P0!", ""]
-    assert found[1] == ["R2-B3", "", "", "P0"]
+def test_the_replicas_of_a_partition_without_a_leader_keep_their_places() -> None:
+    """There is no follower more for it. Where it would be led it stands in parentheses."""
+    partitions = (PartitionSeen("invoice", 0, -1, (0, 3), (3,)), PartitionSeen("invoice", 1, 3, (3, 0), (3, 0)))
+    found = lines(replace(INVOICE, partitions=partitions))
+    assert found[0] == ["R1-B0", "(P0!)", "P1"]
+    assert found[1] == ["R2-B3", "P1", "P0"]
 
 
 def test_a_broker_that_was_unregistered_still_has_its_row() -> None:

@@ -1,5 +1,7 @@
 """`klamm topic describe` and `placement` of a topic that is not well, as text."""
 
+from dataclasses import replace
+
 import pytest
 
 from klamm.cli import main, topic_views
@@ -29,3 +31,8 @@ def test_where_acks_all_is_refused(
     assert main(["topic", verb, "invoice", "--bootstrap", "127.0.0.1:1"]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == f"below min.insync.replicas: {named}; acks=all is refused there"
+    undecided = replace(SEEN, brokers=(BROKERS[0], *(replace(each, is_gone=True) for each in BROKERS[1:])))
+    monkeypatch.setattr(Cluster, "seen", lambda *_: undecided)
+    assert main(["topic", verb, "invoice", "--bootstrap", "127.0.0.1:1"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"below min.insync.replicas: {named}; acks=all is not acknowledged there"

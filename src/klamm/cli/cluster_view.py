@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from klamm.cli.saying import counted
-from klamm.cli.tips import tips
+from klamm.cli.tips import directory_option, tips
 from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
@@ -23,6 +23,8 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
 """Where fewer have room than are wanted, some tips are left out."""
 MOST_GROUPS, FEWEST_GROUP_LINES = 5, 3
+LABEL = 19
+"""Columns of what stands before the bootstrap servers."""
 WIDE = 110
 """Columns of a terminal on which everything has room. On fewer, bytes that come in are left out."""
 TEXTS = ("rack", "broker", "role")
@@ -56,14 +58,14 @@ class Scene:
 
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
-    above = Group(_head(scene), Text(), _nodes(scene, columns), Text())
+    above = Group(_head(scene, columns), Text(), _nodes(scene, columns), Text())
     below = _footer(scene)
     # One line is left free: a screen that is full to the last line scrolls.
     room = lines - 1 - _height(above, columns) - _height(below, columns)
     if room < WANTED_HAPPENINGS + (FEWEST_GROUP_LINES if scene.look.committed else 0):
         below = _footer(scene, brief=True)
         room = lines - 1 - _height(above, columns) - _height(below, columns)
-    groups = Group(*_groups(scene, room - WANTED_HAPPENINGS, columns))
+    groups = Group(*_groups(scene, room, columns))
     happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
     return Group(above, groups, happened, below)
 
@@ -87,19 +89,28 @@ def _contents(look: Look) -> str:
     return ", ".join([*facts, f"{internal} internal"] if internal else facts)
 
 
-def _head(scene: Scene) -> RenderableType:
+def _head(scene: Scene, columns: int) -> RenderableType:
     look = scene.look
-    lines = [
-        Text.assemble(("bootstrap servers  ", "dim"), (scene.bootstrap_servers, "bold green")),
-        Text.assemble(("cluster            ", "dim"), f"{_contents(look)}   ", _trouble(look)),
-    ]
+    servers = Text.assemble((f"{'bootstrap servers':{LABEL}}", "dim"), (scene.bootstrap_servers, "bold green"))
+    # What is there to be copied must not be cut, however narrow the terminal.
+    servers.overflow = "fold"
+    lines: list[RenderableType] = [servers, _cluster(look, columns)]
     if not look.can_decide:
         lines.append(Text(undecided(look.nodes, look.running), style="bold red"))
     if not look.is_answered:
         lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
-    # What is there to be copied must not be cut, however narrow the terminal.
-    lines[0].overflow = "fold"
     return Group(*lines)
+
+
+def _cluster(look: Look, columns: int) -> RenderableType:
+    """What is in it, and how it is: beside that, or below where there is no room."""
+    contents, trouble = Text(_contents(look)), _trouble(look)
+    between = "   " if LABEL + len(contents) + 3 + len(trouble) <= columns else "\n"
+    grid = Table.grid()
+    grid.add_column(style="dim", width=LABEL, no_wrap=True)
+    grid.add_column()
+    grid.add_row("cluster", Text.assemble(contents, between, trouble))
+    return grid
 
 
 def _trouble(look: Look) -> Text:
@@ -148,11 +159,12 @@ def _node(scene: Scene, node: NodeRecord) -> dict[str, RenderableType]:
         return {"broker": name, "role": _role(look, node)}
     held = [each for each in look.own if node.node_id in each.replicas]
     in_sync = sum(node.node_id in each.in_sync for each in held)
+    is_known = not look.is_unnoticed(node.node_id)
     return {
         "broker": name,
         "role": _role(look, node),
-        "leads": str(sum(each.leader == node.node_id for each in held)),
-        "in sync": f"{in_sync} of {len(held)}" if held else "-",
+        "leads": str(sum(each.leader == node.node_id for each in held)) if is_known else "-",
+        "in sync": f"{in_sync} of {len(held)}" if held and is_known else "-",
         "lagging": _lagging(look, node.node_id),
         **_flow(scene.rates.get(node.node_id, Rates()), node.node_id in look.figures),
         "log": sized(sum(look.sizes.get(node.node_id, {}).values())),
@@ -192,13 +204,19 @@ def _a_second(records: float) -> str:
     return f"{records:,.0f}" if records >= 0.5 else "-"
 
 
-def _groups(scene: Scene, most_lines: int, columns: int) -> list[RenderableType]:
-    """What consumer groups have read, as far as they have said so: those that lag most, and a blank line."""
+def _groups(scene: Scene, room: int, columns: int) -> list[RenderableType]:
+    """What consumer groups have read, as far as they have said so: those that lag most, and a blank line. Where what
+    happened leaves no room for that, how many there are."""
     look = scene.look
     groups = sorted(look.committed, key=lambda group: (-(look.lag(group) or 0), group))
-    most = min(MOST_GROUPS, most_lines - 2)
-    if not groups or most < min(2, len(groups)):
+    to_tell = max(1, len(scene.happened))
+    most = min(MOST_GROUPS, room - min(WANTED_HAPPENINGS, to_tell) - 2)
+    if not groups:
         return []
+    if most < min(2, len(groups)):
+        hint = Text(f"{counted(len(groups), 'group')}: `klamm group list{directory_option(scene.directory)}`")
+        fits = _height(hint, columns) + 1 + min(FEWEST_HAPPENINGS, to_tell) <= room
+        return [hint, Text()] if fits else []
     grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     grid.add_column("group", no_wrap=True, overflow="ellipsis")
     knows_rate = columns >= FEWEST_FOR_IT

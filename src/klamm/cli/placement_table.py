@@ -2,10 +2,9 @@
 
 A column says which partitions the broker leads now, the next ones of which it is the first, second, … follower: the
 other replicas in their order. Where leadership has not moved that is the placement itself. A replica that is not in
-sync is marked; so is a broker that does not take part.
+sync is marked; so is a broker that does not take part. The replicas of a partition that nobody leads keep their places:
+at the first of them, which does not lead, it stands in parentheses.
 """
-
-from collections.abc import Sequence
 
 from klamm.controller.placement import Candidate, ring
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
@@ -31,7 +30,7 @@ class Row:
 
 def rows_of(seen: ClusterSeen) -> list[Row]:
     """The rows of one topic's table: every broker of the cluster, also those that hold nothing of it."""
-    roles = 1 + max((len(followers(each)) for each in seen.partitions), default=0)
+    roles = max((len(_places(each)) for each in seen.partitions), default=1)
     known = {each.broker_id: each for each in seen.brokers}
     for partition in seen.partitions:
         for replica in partition.replicas:
@@ -40,11 +39,13 @@ def rows_of(seen: ClusterSeen) -> list[Row]:
     order = ring(Candidate(each.broker_id, each.rack) for each in known.values())
     rows = {candidate.broker_id: Row(known[candidate.broker_id], roles) for candidate in order}
     for partition in seen.partitions:
-        if not partition.is_offline:
-            rows[partition.leader].roles[0].append(partition)
-        for place, follower in enumerate(followers(partition), start=1):
-            rows[follower].roles[place].append(partition)
+        for place, replica in enumerate(_places(partition)):
+            rows[replica].roles[place].append(partition)
     return list(rows.values())
+
+
+def _places(partition: PartitionSeen) -> list[int]:
+    return list(partition.replicas) if partition.is_offline else [partition.leader, *followers(partition)]
 
 
 def followers(partition: PartitionSeen) -> list[int]:
@@ -60,8 +61,10 @@ def headings(roles: int) -> list[str]:
 def cells(row: Row) -> list[str]:
     marks = (("down", row.broker.is_gone), ("fenced", row.broker.is_fenced))
     name = f"{row.name}{next((f' ({mark})' for mark, is_so in marks if is_so), '')}"
-    return [name, *(_partitions(row.broker.broker_id, role) for role in row.roles)]
+    leads, *follows = ([_marked(row.broker.broker_id, each) for each in role] for role in row.roles)
+    leads = [f"({it})" if each.is_offline else it for it, each in zip(leads, row.roles[0], strict=True)]
+    return [name, *(" ".join(role) for role in (leads, *follows))]
 
 
-def _partitions(broker_id: int, partitions: Sequence[PartitionSeen]) -> str:
-    return " ".join(f"P{each.partition}{'' if broker_id in each.in_sync else OUT_OF_SYNC}" for each in partitions)
+def _marked(broker_id: int, partition: PartitionSeen) -> str:
+    return f"P{partition.partition}{'' if broker_id in partition.in_sync else OUT_OF_SYNC}"

@@ -16,7 +16,7 @@ from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
 from klamm.local.topology import has_majority
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen, placement_seen
-from klamm.local.words import BELOW_MIN_IN_SYNC, called, listed, state_word, undecided
+from klamm.local.words import called, listed, state_word, undecided, without_acks_all
 
 DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, stopped, dead) and
@@ -38,8 +38,9 @@ exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there
 """
 
 ANSWER_SECONDS = 3.0
-MOST_NAMED = 20
-"""So many partitions of people's topics are named; of the rest it is said how many there are."""
+HEARD_SECONDS = 1.0
+"""Where nothing can be decided. Who has heard something says it at once, and who was started after that waits for a
+majority before it says anything."""
 
 
 def make_parser() -> ArgumentParser:
@@ -98,7 +99,7 @@ def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> tuple[Address |
     try:
         if _can_decide(states):
             return None, cluster_seen(addresses, ANSWER_SECONDS)
-        return placement_seen(addresses, ANSWER_SECONDS, gone(states))
+        return placement_seen(addresses, HEARD_SECONDS, gone(states))
     except (NoAnswer, UnknownTopic):
         return None, None
 
@@ -128,12 +129,11 @@ def text(
     """On a terminal of so many columns; None where there is room for all."""
     lines = [f"cluster in {directory}", _nodes(record, states, stopped, columns), ""]
     if seen is None:
-        return "\n".join([*lines, _why_nobody_answers(directory, states, stopped)])
+        return "\n".join([*lines, *_why_nobody_answers(directory, states, stopped)])
     can_decide = _can_decide(states)
     if not can_decide:
         heard = next(called(node) for node, _ in states if asked == (record.host, node.port))
-        lines.append(f"{undecided(record.nodes, _running(states))};")
-        lines.append(mending(states, directory))
+        lines += _why_undecided(directory, states)
         lines += [f"what {heard} heard last, without those that do not run:", ""]
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
@@ -146,7 +146,7 @@ def text(
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
     below = [each for each in seen.partitions if each.is_below_min_in_sync]
     if below:
-        lines.append(f"{BELOW_MIN_IN_SYNC}: {listed(below, MOST_NAMED)}; acks=all is refused there")
+        lines.append(without_acks_all(listed(below), can_decide=can_decide))
     return "\n".join(lines)
 
 
@@ -178,19 +178,22 @@ def _table(
     return table(("id", "rack", "roles", "pid", "state", "address", "metrics"), rows)
 
 
-def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> str:
+def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> list[str]:
     dead = [str(node.node_id) for node, state in states if state == "dead"]
     if any(node.is_broker and state != "dead" for node, state in states):
-        return "no broker answers"
+        return ["no broker answers"] if _can_decide(states) else _why_undecided(directory, states)
+    at = directory_option(directory)
     if len(dead) < len(states):
-        return (
-            f"no broker runs; `klamm node start {' '.join(dead)}{directory_option(directory)}` starts what is missing"
-        )
+        return [f"no broker runs; `klamm node start {' '.join(dead)}{at}` starts what is missing"]
     what = "stopped" if len(stopped) == len(states) else "no node runs"
-    return f"{what}; `klamm up{directory_option(directory)}` starts it"
+    return [f"{what}; `klamm up{at}` starts it"]
+
+
+def _why_undecided(directory: Path, states: Sequence[NodeState]) -> list[str]:
+    return [f"{undecided([node for node, _ in states], _running(states))};", mending(states, directory)]
 
 
 def _named(partitions: Sequence[PartitionSeen]) -> str:
     if all(each.is_internal for each in partitions):
         return listed(partitions) if partitions else "0"
-    return f"{len(partitions)}: {listed(partitions, MOST_NAMED)}"
+    return f"{len(partitions)}: {listed(partitions)}"

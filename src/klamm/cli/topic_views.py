@@ -5,14 +5,14 @@ not tell of brokers that are down.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from klamm.cli.group_asking import Cluster, cluster_of
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
 from klamm.cli.saying import counted, print_json, table
 from klamm.cli.topic_extents import Extents, extents_of, place_of, records_in
 from klamm.local.view import ClusterSeen, PartitionSeen
-from klamm.local.words import BELOW_MIN_IN_SYNC
+from klamm.local.words import without_acks_all
 
 UNKNOWN = (None, None, None)
 
@@ -52,7 +52,8 @@ def describe(options: argparse.Namespace) -> int:
     if options.json:
         print_json([_topic_document(name, *described[name]) for name in names])
         return 0
-    print("\n\n".join(_topic_text(name, *described[name]) for name in names))
+    can_decide = not _is_undecided(seen)
+    print("\n\n".join(_topic_text(name, *described[name], can_decide=can_decide) for name in names))
     return 0
 
 
@@ -84,7 +85,9 @@ def _topic_document(
     }
 
 
-def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Settings, extents: Extents) -> str:
+def _topic_text(
+    name: str, partitions: Sequence[PartitionSeen], settings: Settings, extents: Extents, *, can_decide: bool
+) -> str:
     replicas = max(len(each.replicas) for each in partitions)
     lines = [f"topic {name}: {counted(len(partitions), 'partition')}, {counted(replicas, 'replica')} each"]
     lines += [f"  {key}={value}" for key, value in settings.items()]
@@ -99,12 +102,12 @@ def _topic_text(name: str, partitions: Sequence[PartitionSeen], settings: Settin
         for each in partitions
     ]
     lines.append(table(("partition", "leader", "replicas", "in sync", "first", "end", "records"), rows))
-    return "\n".join([*lines, *_refusing(f"{each.partition}" for each in partitions if each.is_below_min_in_sync)])
+    below = " ".join(f"{each.partition}" for each in partitions if each.is_below_min_in_sync)
+    return "\n".join([*lines, without_acks_all(below, can_decide=can_decide)] if below else lines)
 
 
-def _refusing(partitions: Iterable[str]) -> list[str]:
-    named = " ".join(partitions)
-    return [f"{BELOW_MIN_IN_SYNC}: {named}; acks=all is refused there"] if named else []
+def _is_undecided(seen: ClusterSeen) -> bool:
+    return any(each.is_gone for each in seen.brokers)
 
 
 def placement(options: argparse.Namespace) -> int:
@@ -115,15 +118,16 @@ def placement(options: argparse.Namespace) -> int:
         return 0
     roles = len(rows[0].roles)
     print(table(headings(roles), [cells(row) for row in rows]))
-    if any(each.is_gone for each in seen.brokers):
+    if _is_undecided(seen):
         print("\ntoo few voters run to decide anything: `klamm status` says what mends it")
     leaderless = [f"P{each.partition}" for each in seen.partitions if each.is_offline]
     if leaderless:
-        print(f"\nno leader: {' '.join(leaderless)}")
+        print(f"\nno leader: {' '.join(leaderless)} (in parentheses: their first replica)")
     if any(each.is_under_replicated for each in seen.partitions):
         print(f"\n{OUT_OF_SYNC} not in sync")
-    for line in _refusing(f"P{each.partition}" for each in seen.partitions if each.is_below_min_in_sync):
-        print(line)
+    below = " ".join(f"P{each.partition}" for each in seen.partitions if each.is_below_min_in_sync)
+    if below:
+        print(without_acks_all(below, can_decide=not _is_undecided(seen)))
     return 0
 
 

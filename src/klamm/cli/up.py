@@ -21,7 +21,7 @@ UNHEARD = frozenset({errno.EIO, errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.E
 
 DESCRIPTION = """\
 Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
-Returns when every broker takes connections and knows the others; prints the bootstrap servers.
+With --detach it returns when every broker takes connections and knows the others, and prints the bootstrap servers.
 
 Brokers are numbered in blocks, rack after rack. Three nodes vote on the cluster's metadata, chosen so that
 a lost rack never takes the majority: with two racks the third is a small witness outside both.

@@ -82,6 +82,11 @@ class Look:
         """Its process has ended."""
         return self.state(node_id) == "dead"
 
+    def is_unnoticed(self, node_id: int) -> bool:
+        """Its process has ended, and what brokers say of it is from before: that it leads, and is in sync."""
+        is_named = any(node_id in (each.leader, *each.in_sync) for each in self.partitions.values())
+        return self.is_gone(node_id) and node_id in self.live and is_named
+
     def out_of_sync(self, broker_id: int) -> list[PartitionSeen]:
         """The partitions in which this broker is a replica, and not in sync."""
         return [

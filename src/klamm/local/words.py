@@ -31,6 +31,12 @@ def undecided(nodes: Sequence[PlannedNode], running: set[int]) -> str:
     return f"{voters_that_run(nodes, running)}: no majority, so nothing can be decided"
 
 
+def without_acks_all(named: str, *, can_decide: bool) -> str:
+    """Where what is written with acks=all fails. Without a majority nobody leaves the ISR: the leader does not refuse,
+    it writes, and waits in vain for who is gone."""
+    return f"{BELOW_MIN_IN_SYNC}: {named}; acks=all is {'refused' if can_decide else 'not acknowledged'} there"
+
+
 def listed(partitions: Sequence[PartitionSeen], most: int = MOST_NAMED) -> str:
     """`invoice-0, invoice-6 and 50 internal ones`: people's own by name, those that the brokers keep only counted."""
     own = [str(named(each)) for each in partitions if not each.is_internal]

@@ -5,12 +5,9 @@ for, nobody else knows: then it does not start and says why in a sentence. A log
 the others serve.
 """
 
-from pathlib import Path
-
 import pytest
 
-from klamm.broker.facts import DamagedCheckpoint, PartitionFailed, StrangeDirectory, StrangeFiles
-from klamm.broker.housekeeping import REMOVAL_INTERVAL_MS
+from klamm.broker.facts import DamagedCheckpoint, PartitionFailed
 from klamm.errors import ErrorCode
 from klamm.log.files import DiskFailed
 from klamm.log.recovery import LogDamaged
@@ -18,14 +15,12 @@ from klamm.node.identity import WrongDirectory
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
 from klamm.records.batch import InvalidBatch, batches, intact
-from klamm.runtime.files import RealFiles
 from klamm.sim.disk import Disk
 from tests.node.requests import (
     NAMED,
     acknowledged,
     batch_of,
     create,
-    delete,
     delete_records,
     fetch,
     fetched,
@@ -122,103 +117,6 @@ def test_a_directory_with_something_else_in_it(name: str) -> None:
     disk.write_whole(name, b"mine")
     World(disk).stop()
     assert disk.read_whole(name) == b"mine"
-
-
-# What somebody put into a node's directory. Nothing of it is ever removed.
-
-
-def removed(world: World) -> None:
-    world.advance(REMOVAL_INTERVAL_MS + 1_000.0)
-
-
-def theses(directory: Path) -> dict[str, str]:
-    """What there is in the directory but for the node's own, with its content."""
-    found = {str(path.relative_to(directory)): path for path in directory.rglob("*") if path.is_file()}
-    return {name: path.read_text() for name, path in found.items() if path.read_bytes().startswith(b"mine")}
-
-
-@pytest.fixture
-def real(tmp_path: Path) -> World:
-    return World(RealFiles(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "name", ["backup-2024/thesis.tex", "backup-2024/old.log", "backup-2024/partition.metadata.bak", "dump-2024"]
-)
-@pytest.mark.parametrize("clean", [True, False])
-def test_what_is_only_called_like_a_partition_stays(real: World, tmp_path: Path, name: str, clean: bool) -> None:
-    """A node once removed it at its next start."""
-    real.files.make_directory("backup-2024")
-    real.files.write_whole(name, b"mine")
-    if clean:
-        real.stop()
-    real.start_again()
-    removed(real)
-    assert theses(tmp_path) == {name: "mine"}
-    assert real.told_of(StrangeDirectory)
-
-
-@pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint", FIRST_SEGMENT])
-def test_what_is_a_partitions_of_a_topic_that_is_gone_does_not(real: World, tmp_path: Path, name: str) -> None:
-    real.stop()
-    real.files.make_directory("gone-0")
-    real.files.write_whole(f"gone-0/{name}", b"mine")
-    real.start_again()
-    removed(real)
-    assert not theses(tmp_path) and not list(tmp_path.glob("gone*"))
-
-
-@pytest.mark.parametrize("name", ["notes-0", "notes-0/thesis.tex"])
-def test_what_stands_in_a_partitions_place_makes_room_and_stays(real: World, tmp_path: Path, name: str) -> None:
-    """Again and again."""
-    for turn in range(3):
-        real.stop()
-        if "/" in name:
-            real.files.make_directory("notes-0")
-        real.files.write_whole(name, b"mine %d" % turn)
-        real.start_again()
-        client = real.connect()
-        create(client, "notes")
-        assert send(client, "notes", b"x") == 0
-        delete(client, "notes")
-        removed(real)
-    assert sorted(theses(tmp_path).values()) == ["mine 0", "mine 1", "mine 2"]
-    assert not [path for path in tmp_path.glob("notes*/*") if path.name != "thesis.tex"]
-
-
-@pytest.mark.parametrize("clean", [True, False])
-def test_what_lies_where_a_topic_without_records_would_be_stays(real: World, tmp_path: Path, clean: bool) -> None:
-    create(real.connect(), "notes")
-    if clean:
-        real.stop()
-    real.files.make_directory("notes-0")
-    real.files.write_whole("notes-0/thesis.tex", b"mine")
-    real.start_again()
-    client = real.connect()
-    assert send(client, "notes", b"x") == 0
-    delete(client, "notes")
-    removed(real)
-    assert list(theses(tmp_path).values()) == ["mine"]
-
-
-@pytest.mark.parametrize("has_records", [True, False])
-def test_what_is_put_into_a_partitions_directory_outlives_it(real: World, tmp_path: Path, has_records: bool) -> None:
-    client = real.connect()
-    create(client, "notes")
-    if has_records:
-        send(client, "notes", b"x")
-    real.files.make_directory("notes-0")
-    real.files.write_whole("notes-0/thesis.tex", b"mine")
-    send(client, "notes", b"x")
-    delete(client, "notes")
-    for _ in range(2):
-        removed(real)
-    (kept,) = theses(tmp_path)
-    assert not list((tmp_path / kept).parent.glob("*.log"))
-    assert len(real.told_of(StrangeFiles)) == 1
-    real.restart()
-    removed(real)
-    assert list(theses(tmp_path)) == [kept]
 
 
 @pytest.mark.parametrize(("entry", "is_ours"), [("orders-0", True), ("backup-2024", False)])

@@ -1,9 +1,7 @@
 """Connections: taken or dialled, read in turn, paused, and closed.
 
 All connections read into one buffer, because a step never keeps what it was shown. What all their unfinished frames
-hold together has a budget: over it, one connection at a time is read on, so somebody finishes and makes room; one that
-does not go on is closed. A connection is not read either while more than `OUTBOX_BYTES` wait to be sent to it: a slow
-reader holds up itself, not us.
+hold together has a bound (`room.py`).
 """
 
 import contextlib
@@ -17,23 +15,16 @@ from typing import Protocol
 from klamm.codec.primitives import Malformed
 from klamm.facts import Tell
 from klamm.log.files import DiskFailed
+from klamm.runtime.connection import Connection
 from klamm.runtime.facts import AcceptFailed, ConnectionRefused, ReplyLost, StrangeBytes
 from klamm.runtime.files import RealRegion
 from klamm.runtime.inbox import Inbox
 from klamm.runtime.loop import BROKEN, HUNG_UP, NEVER, READABLE, WRITABLE, Loop, monotonic_ms
-from klamm.runtime.outbox import Outbox
-from klamm.wire.frames import LEAST_REQUEST_BYTES, LEAST_RESPONSE_BYTES
+from klamm.runtime.room import SILENT_MS, SMALL_READ, Room
 
 TURN_BYTES = 1 << 20
 """The most that one connection may say in one turn."""
 
-SMALL_READ = 16 << 10
-"""What a connection may say in one turn while unfinished frames are over their budget."""
-
-MOST_PATIENCE_MS = 10_000.0
-"""So long may the favoured connection say nothing while others wait for room."""
-
-OUTBOX_BYTES = 1 << 20
 SWEEP_MS = 5_000.0
 ACCEPTED_AT_ONCE = 64
 BACKLOG = 512
@@ -69,39 +60,6 @@ class Limits:
     unfinished_bytes: int = 64 << 20
 
 
-class Connection:
-    __slots__ = (
-        "active_ms",
-        "closing",
-        "counted_bytes",
-        "id",
-        "inbox",
-        "interest",
-        "ip",
-        "is_open",
-        "outbox",
-        "paused",
-        "peer",
-        "socket",
-    )
-
-    def __init__(self, identity: int, sock: socket.socket, ip: str, port: int, max_frame_bytes: int) -> None:
-        """One that we dialled ourselves has a negative number; what comes there are answers."""
-        self.id = identity
-        self.socket = sock
-        self.ip = ip
-        self.peer = f"{ip}:{port}"
-        self.inbox = Inbox(max_frame_bytes, LEAST_RESPONSE_BYTES if identity < 0 else LEAST_REQUEST_BYTES)
-        self.counted_bytes = 0
-        """Of its unfinished frame, in the sum of all."""
-        self.outbox = Outbox()
-        self.is_open = True
-        self.paused = False
-        self.closing = False
-        self.interest = READABLE
-        self.active_ms = monotonic_ms()
-
-
 class Server:
     def __init__(self, loop: Loop, listener: Listener, limits: Limits, tell: Tell) -> None:
         self._loop = loop
@@ -113,9 +71,8 @@ class Server:
         self._per_ip: dict[str, int] = {}
         self._next_id = 0
         self._buffer = memoryview(bytearray(TURN_BYTES))
-        self._unfinished_bytes = 0
-        self._starved: dict[int, Connection] = {}
-        self._favoured: Connection | None = None
+        self._room = Room[Connection](limits.unfinished_bytes, self._set_interest)
+        self._look_at_room = loop.alarm(self._make_room)
         self._sweep = loop.alarm(self._sweep_idle)
         self._sweep.at_ms = monotonic_ms() + SWEEP_MS
         self._accept_again = loop.alarm(self._watch_listeners)
@@ -142,6 +99,7 @@ class Server:
     def close(self) -> None:
         """Stop listening and close every connection, without a word to the node."""
         self._loop.drop_alarm(self._sweep)
+        self._loop.drop_alarm(self._look_at_room)
         self._loop.drop_alarm(self._accept_again)
         for sock in self._sockets:
             self._loop.forget(sock.fileno())
@@ -215,9 +173,9 @@ class Server:
             if events & BROKEN:
                 self._close(connection)
             return
-        room = SMALL_READ if self._favoured not in (None, connection) else TURN_BYTES
+        most_bytes = SMALL_READ if self._room.is_short_for(connection) else TURN_BYTES
         try:
-            count = connection.socket.recv_into(self._buffer, room)
+            count = connection.socket.recv_into(self._buffer, most_bytes)
         except BlockingIOError:
             return
         except OSError:
@@ -253,41 +211,28 @@ class Server:
         if not connection.is_open:
             return
         if inbox.size != connection.counted_bytes:
-            self._unfinished_bytes += inbox.size - connection.counted_bytes
-            connection.counted_bytes = inbox.size
-            self._share_budget(connection)
+            now_ms = monotonic_ms()
+            self._room.note(connection, len(inbox.unfinished), inbox.size, now_ms)
+            self._watch_room(now_ms)
         if inbox.untaken and not connection.paused:
             self._set_interest(connection)
             self._loop.call_soon(partial(self._offer_again, connection.id))
 
-    def _share_budget(self, connection: Connection) -> None:
-        """Over the budget one connection is favoured until its frame is whole. The others are read a little at a time,
-        enough for ordinary requests, and not at all once they hold that much."""
-        if self._unfinished_bytes <= self._limits.unfinished_bytes:
-            if self._favoured is not None:
-                self._favoured = None
-                self._feed_starved()
-        elif connection is self._favoured and len(connection.inbox.unfinished) <= SMALL_READ:
-            self._favoured = None
-            self._feed_starved()
-        elif connection is not self._favoured and len(connection.inbox.unfinished) > SMALL_READ:
-            if self._favoured is None:
-                self._favoured = connection
-            else:
-                self._starved[connection.id] = connection
-                self._set_interest(connection)
+    def _watch_room(self, now_ms: float) -> None:
+        if not self._room.is_contested:
+            self._look_at_room.at_ms = NEVER
+        elif self._look_at_room.at_ms == NEVER:
+            self._look_at_room.at_ms = now_ms + SILENT_MS
 
-    def _feed_starved(self) -> None:
-        """Let those who waited be read again; over the budget, the first of them becomes the favoured one."""
-        starved, self._starved = self._starved, {}
-        if self._unfinished_bytes > self._limits.unfinished_bytes and starved:
-            first = next(iter(starved))
-            self._favoured = starved.pop(first)
-            self._starved = starved
-            self._set_interest(self._favoured)
-            return
-        for connection in starved.values():
-            self._set_interest(connection)
+    def _make_room(self) -> None:
+        now_ms = monotonic_ms()
+        self._look_at_room.at_ms = NEVER
+        for connection in self._room.look(now_ms):
+            if not self._room.is_contested:
+                break
+            self._tell(StrangeBytes(connection.peer, "a large request that does not go on while others wait for room"))
+            self._close(connection)
+        self._watch_room(now_ms)
 
     # Bytes out.
 
@@ -322,15 +267,10 @@ class Server:
             self._listener.drained(connection.id)
 
     def _set_interest(self, connection: Connection) -> None:
-        reading = not (
-            connection.paused
-            or connection.closing
-            or connection.inbox.untaken
-            or connection.outbox.size > OUTBOX_BYTES
-            or connection.id in self._starved
-        )
+        is_starved = self._room.is_starved(connection)
+        reading = connection.may_be_read and not is_starved
         interest = (READABLE if reading else 0) | (WRITABLE if connection.outbox else 0)
-        if connection.id in self._starved:
+        if is_starved:
             # Whoever gives up while it waits for room makes room.
             interest |= HUNG_UP
         if interest != connection.interest and connection.is_open:
@@ -400,15 +340,15 @@ class Server:
         connection.socket.close()
         connection.outbox.clear()
         del self._connections[connection.id]
-        self._starved.pop(connection.id, None)
         if connection.id > 0:
             self._per_ip[connection.ip] -= 1
             if not self._per_ip[connection.ip]:
                 del self._per_ip[connection.ip]
-        self._unfinished_bytes -= connection.counted_bytes
         connection.inbox.unfinished = bytearray()
         connection.inbox.untaken = bytearray()
-        self._share_budget(connection)
+        now_ms = monotonic_ms()
+        self._room.forget(connection, now_ms)
+        self._watch_room(now_ms)
         self._listener.closed(connection.id)
 
     def _sweep_idle(self) -> None:
@@ -417,11 +357,6 @@ class Server:
         too_old = now_ms - self._limits.max_idle_ms
         for connection in [each for each in self._connections.values() if each.active_ms < too_old]:
             self._close(connection)
-        favoured = self._favoured
-        if favoured is not None and self._starved and favoured.active_ms < now_ms - MOST_PATIENCE_MS:
-            # It holds the room that others wait for, and does nothing with it.
-            self._tell(StrangeBytes(favoured.peer, "a large request that does not go on while others wait for room"))
-            self._close(favoured)
 
     def _rest_from_accepting(self, error: OSError) -> None:
         """Out of descriptors: stop listening for a moment, or the loop would spin on connections it cannot take."""

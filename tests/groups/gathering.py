@@ -98,7 +98,12 @@ class Gathering:
         return reckoned(self.members, ends)
 
     def described(self) -> str:
-        lines = [f"{member} {member.told[-3:]} {member.complaints[-500:]}" for member in self.members]
+        lines = []
+        for member in self.members:
+            handled = {place: told.last for told in member.has_told("handled") for place in told.partitions}
+            committed = {place: offset for told in member.has_told("committed") for place, offset in told.offsets}
+            turns = [told for told in member.told if told.what not in ("handled", "committed")]
+            lines.append(f"{member} handled {handled} committed {committed} {turns} {member.complaints[-2000:]}")
         return "\n".join(lines)
 
     def _known(self) -> tuple[int, ConsumerGroupState]:

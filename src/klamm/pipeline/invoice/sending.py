@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from klamm.client.patience import Patience
 from klamm.pipeline.invoice.generator import Invoice
 
 PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
@@ -19,7 +20,6 @@ ROUND = 20_000
 GIVE_UP_SECONDS = 600
 LOOK_SECONDS = 30
 FLUSH_SECONDS = 1.0
-LATE_SECONDS = 2.0
 POLL_EVERY = 500
 AHEAD_SECONDS = 0.01
 """So far ahead of their time records may be. librdkafka waits whole milliseconds, and for less than one not at all: who
@@ -30,8 +30,6 @@ SETTINGS = {
     "linger.ms": 20,
     "compression.type": "lz4",
     "queue.buffering.max.messages": ROUND,
-    # Behind a record that it gives up itself, the library would send others again under a new epoch: doubled.
-    "message.timeout.ms": 0,
     "log_level": 2,
 }
 
@@ -52,44 +50,31 @@ def send(
     on_sent: Callable[[Invoice], None],
     on_progress: Callable[[Sent], None] = lambda _: None,
     has_to_end: Callable[[], bool] = lambda: False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Sent:
-    """Returns when everything is acknowledged, or nothing has been for `GIVE_UP_SECONDS`, or it has to end: then all
-    that waits is given up. `on_sent` hears of every record that is on its way; with the first that fails the sending
-    ends."""
-    sent, silence = Sent(), _Silence(has_to_end)
-
-    def delivered(error: KafkaError | None, _: object) -> None:
-        if error is None:
-            sent.acknowledged += 1
-        else:
-            sent.errors.append(error.str())
-
-    producer = Producer({"bootstrap.servers": servers, **SETTINGS})
-    pace = _Pace(per_second)
-
-    def poll(seconds: float) -> None:
-        producer.poll(seconds)
-        if silence.is_over(sent):
-            raise _GivenUp
-
+    """Returns when everything is acknowledged, or a partition has acknowledged nothing for `GIVE_UP_SECONDS`, or it has
+    to end: then all that waits is given up. `on_sent` hears of every record that is on its way; with the first that
+    fails the sending ends."""
+    way, pace = _Way(servers, topic, on_progress, has_to_end, clock), _Pace(per_second, clock)
+    sent = way.sent
     try:
         for invoice in invoices:
-            pace.wait_for(sent.records, poll)
-            _produce(producer, topic, invoice, delivered, poll)
+            pace.wait_for(sent.records, way.wait)
+            way.produce(invoice)
             on_sent(invoice)
             sent.records += 1
             if sent.records % POLL_EVERY == 0:
-                poll(0)
+                way.wait(0)
                 on_progress(sent)
             if sent.records % ROUND == 0:
-                _wait_acknowledged(producer, sent, silence, on_progress)
+                way.wait_acknowledged()
             if sent.errors:
                 break
     except _GivenUp:
-        producer.purge()
+        pass
     except KafkaException as problem:
         sent.errors.append(str(problem))
-    _wait_acknowledged(producer, sent, silence, on_progress)
+    way.wait_acknowledged()
     return sent
 
 
@@ -106,59 +91,68 @@ def create_topic(servers: str, topic: str) -> str:
     return f"topic {topic} made: {PARTITIONS} partitions, replication {replicas}"
 
 
-def _produce(
-    producer: Producer,
-    topic: str,
-    invoice: Invoice,
-    delivered: Callable[[KafkaError | None, object], None],
-    poll: Callable[[float], None],
-) -> None:
-    while True:
-        try:
-            producer.produce(topic, invoice.value, invoice.key, on_delivery=delivered)
-            return
-        except BufferError:
-            poll(0.1)
-
-
-def _wait_acknowledged(
-    producer: Producer, sent: Sent, silence: "_Silence", on_progress: Callable[[Sent], None]
-) -> None:
-    while producer.flush(FLUSH_SECONDS):
-        on_progress(sent)
-        if silence.is_over(sent):
-            producer.purge()
-
-
 class _GivenUp(Exception):  # noqa: N818
     """Nothing more is sent."""
 
 
-class _Silence:
-    """How long nothing has been acknowledged while something waits. A look that comes late counts as one in time: it
-    may be that we were stopped."""
+class _Way:
+    """A producer, and what became of what it was given."""
 
-    def __init__(self, has_to_end: Callable[[], bool]) -> None:
-        self._has_to_end = has_to_end
-        self._acknowledged, self._seconds, self._looked = 0, 0.0, time.monotonic()
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        on_progress: Callable[[Sent], None],
+        has_to_end: Callable[[], bool],
+        clock: Callable[[], float],
+    ) -> None:
+        self.sent = Sent()
+        self._topic = topic
+        self._on_progress, self._has_to_end, self._clock = on_progress, has_to_end, clock
+        self._patience = Patience(GIVE_UP_SECONDS)
+        self._producer = Producer({"bootstrap.servers": servers, **SETTINGS, **self._patience.settings})
 
-    def is_over(self, sent: Sent) -> bool:
-        now = time.monotonic()
-        self._seconds += min(now - self._looked, LATE_SECONDS)
-        self._looked = now
-        if sent.acknowledged != self._acknowledged or sent.records <= sent.acknowledged + len(sent.errors):
-            self._acknowledged, self._seconds = sent.acknowledged, 0.0
-        return self._seconds > GIVE_UP_SECONDS or self._has_to_end()
+    def produce(self, invoice: Invoice) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, invoice.value, invoice.key, on_delivery=self._delivered)
+                return
+            except BufferError:
+                self.wait(0.1)
+
+    def wait(self, seconds: float) -> None:
+        self._producer.poll(seconds)
+        if self._maybe_give_up():
+            raise _GivenUp
+
+    def wait_acknowledged(self) -> None:
+        while self._producer.flush(FLUSH_SECONDS):
+            self._on_progress(self.sent)
+            self._maybe_give_up()
+
+    def _maybe_give_up(self) -> bool:
+        """Whether it has: what waits is thrown away, so that nothing of it is written later, or again."""
+        is_over = self._has_to_end() or self._patience.is_over(self._clock())
+        if is_over:
+            self._producer.purge()
+        return is_over
+
+    def _delivered(self, problem: KafkaError | None, message: Message) -> None:
+        if problem is None:
+            self.sent.acknowledged += 1
+        else:
+            self._patience.note_failed(str(message.topic()), message.partition() or 0)
+            self.sent.errors.append(problem.str())
 
 
 class _Pace:
     """So many a second, counted from the beginning: a pause is made up for."""
 
-    def __init__(self, per_second: float | None) -> None:
-        self._per_second, self._began = per_second, time.monotonic()
+    def __init__(self, per_second: float | None, clock: Callable[[], float]) -> None:
+        self._per_second, self._clock, self._began = per_second, clock, clock()
 
     def wait_for(self, records: int, poll: Callable[[float], object]) -> None:
         if self._per_second is None:
             return
-        while (ahead := self._began + records / self._per_second - time.monotonic()) > AHEAD_SECONDS:
+        while (ahead := self._began + records / self._per_second - self._clock()) > AHEAD_SECONDS:
             poll(min(ahead, 0.1))

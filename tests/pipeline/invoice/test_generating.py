@@ -3,6 +3,7 @@
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,17 @@ def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.Mo
     sent = sending.send(invoices(), "127.0.0.1:1", "invoice", on_sent=lambda _: None, clock=clock)
     assert sent.acknowledged == 0 and len(sent.errors) == sent.records > COUNT
     assert set(sent.errors) == {"Local: Purged in queue"}
+
+
+def test_what_the_library_refuses_has_failed() -> None:
+    """It was not counted as a record: all were acknowledged, it said, and with one that waited it never ended."""
+    good = next(generated(RECIPE))
+    far_too_large = replace(good, value=bytes(2 << 20))
+    noted: list[Invoice] = []
+    with TakingBroker("invoice") as broker:
+        sent = sending.send([good, far_too_large, good], broker.servers, "invoice", on_sent=noted.append)
+    assert (sent.records, sent.acknowledged, noted) == (2, 1, [good])
+    assert sent.errors == ["Unable to produce message: Broker: Message size too large"]
 
 
 def test_whoever_has_to_end_does_not_wait_for_what_nobody_acknowledges() -> None:

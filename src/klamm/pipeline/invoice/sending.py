@@ -6,6 +6,7 @@ hours ahead of it, or what it gets in the end would be late without having been 
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -57,12 +58,11 @@ def send(
     fails the sending ends."""
     way, pace = _Way(servers, topic, on_progress, has_to_end, clock), _Pace(per_second, clock)
     sent = way.sent
-    try:
+    with suppress(_NoMore):
         for invoice in invoices:
             pace.wait_for(sent.records, way.wait)
             way.produce(invoice)
             on_sent(invoice)
-            sent.records += 1
             if sent.records % POLL_EVERY == 0:
                 way.wait(0)
                 on_progress(sent)
@@ -70,10 +70,6 @@ def send(
                 way.wait_acknowledged()
             if sent.errors:
                 break
-    except _GivenUp:
-        pass
-    except KafkaException as problem:
-        sent.errors.append(str(problem))
     way.wait_acknowledged()
     return sent
 
@@ -91,7 +87,7 @@ def create_topic(servers: str, topic: str) -> str:
     return f"topic {topic} made: {PARTITIONS} partitions, replication {replicas}"
 
 
-class _GivenUp(Exception):  # noqa: N818
+class _NoMore(Exception):  # noqa: N818
     """Nothing more is sent."""
 
 
@@ -114,16 +110,22 @@ class _Way:
 
     def produce(self, invoice: Invoice) -> None:
         while True:
+            # Before the call: what is refused was to be sent as well, and has failed.
+            self.sent.records += 1
             try:
                 self._producer.produce(self._topic, invoice.value, invoice.key, on_delivery=self._delivered)
                 return
             except BufferError:
-                self.wait(0.1)
+                self.sent.records -= 1
+            except KafkaException as problem:
+                self.sent.errors.append(problem.args[0].str())
+                raise _NoMore from None
+            self.wait(0.1)
 
     def wait(self, seconds: float) -> None:
         self._producer.poll(seconds)
         if self._maybe_give_up():
-            raise _GivenUp
+            raise _NoMore
 
     def wait_acknowledged(self) -> None:
         while self._producer.flush(FLUSH_SECONDS):

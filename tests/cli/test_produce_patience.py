@@ -17,10 +17,9 @@ from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
 from klamm.cli.produce_records import Meanwhile, Shape, Tally, lines_and_whether_few, records_of_lines
 from klamm.cli.produce_sending import Sender
 from klamm.errors import ErrorCode
-from tests.cli.taking_broker import PRODUCE, TakingBroker
+from tests.cli.taking_broker import DESCRIBE_CONFIGS, PRODUCE, TakingBroker
 from tests.harness.waiting import wait_until
 
-DESCRIBE_CONFIGS = 32
 BACKOFF_SECONDS = 0.1
 SETTINGS = {
     "enable.idempotence": True,

@@ -1,9 +1,11 @@
 """`klamm pipeline generate`: what is in the topic is what the ledger says, and the seed says it again."""
 
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ from klamm.pipeline.invoice import sending
 from klamm.pipeline.invoice.generator import COPY, Invoice, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import PARTITIONS
-from tests.cli.taking_broker import TakingBroker
+from tests.cli.sending import SOON_SECONDS, begun, soon_line_of
+from tests.cli.taking_broker import DESCRIBE_CONFIGS, TakingBroker
 
 COUNT = 500
+LONG_SECONDS = 30
 SHARES = ["--malformed", "0.1", "--late", "0.1", "--copied", "0.1", "--huge", "0"]
 RECIPE = Recipe(seed=4, count=COUNT, malformed=0.1, late=0.1, copied=0.1, huge=0, start_ms=1_800_000_000_000)
 
@@ -68,6 +72,45 @@ def test_a_pace_is_kept_without_turning_in_circles() -> None:
     assert asked < 1_000
 
 
+def test_whoever_waits_for_the_next_tells_how_far_it_is_and_stops_when_told_to() -> None:
+    """It was silent for 500 records, and the first Ctrl-C waited until it was time for another one."""
+    two, looks = islice(generated(RECIPE), 2), list[int]()
+    with TakingBroker("invoice") as broker:
+        sent = sending.send(
+            two,
+            broker.servers,
+            "invoice",
+            per_second=1 / LONG_SECONDS,
+            on_sent=lambda _: None,
+            on_progress=lambda sent: looks.append(sent.records),
+            stops=lambda: len(looks) >= 3,
+        )
+    assert (sent.records, sent.acknowledged, looks[:3]) == (1, 1, [1, 1, 1])
+
+
+def test_an_outage_is_told_at_any_pace_and_ctrl_c_is_heard_in_it() -> None:
+    with TakingBroker("invoice", leads=[], leaderless=[0]) as broker:
+        broker.answers[DESCRIBE_CONFIGS] = lambda _: None
+        command = ["pipeline", "generate", "--rate", str(1 / LONG_SECONDS), "--bootstrap", broker.servers]
+        # Nothing is kept back from who asks whether there is a line.
+        generating = begun(*command, stderr=subprocess.PIPE, bufsize=0)
+        try:
+            _wait_said(generating, b"klamm pipeline generate: no acknowledgement yet: ")
+            generating.send_signal(signal.SIGINT)
+            _wait_said(generating, b"stopping, when what was sent is acknowledged")
+            generating.send_signal(signal.SIGINT)
+            _wait_said(generating, b"0 of 1 records acknowledged")
+            assert generating.wait(SOON_SECONDS) == 1
+        finally:
+            generating.kill()
+            generating.wait()
+
+
+def _wait_said(command: "subprocess.Popen[bytes]", beginning: bytes) -> None:
+    while not (line := soon_line_of(command.stderr)).startswith(beginning):
+        assert line, f"it ended, and did not say {beginning!r}"
+
+
 def test_whoever_sends_slowly_gives_up_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was looked at every 20,000 records: after half an hour at ten a second."""
     monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.5)
@@ -88,7 +131,6 @@ def test_one_partition_that_stands_still_is_enough(monkeypatch: pytest.MonkeyPat
 def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a record that the client library gives up by itself it sends others a second time."""
     monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.2)
-    monkeypatch.setattr(sending, "FLUSH_SECONDS", 0.05)
     now, all_are_sent = 0.0, False
 
     def clock() -> float:

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from pathlib import Path
 from random import SystemRandom
 
@@ -65,12 +64,13 @@ def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = la
                 view.show(sent)
 
             sent = send(
-                takewhile(lambda _: not asked, generated(recipe)),
+                generated(recipe),
                 options.bootstrap,
                 options.topic,
                 per_second=options.rate,
                 on_sent=ledger.note,
                 on_progress=show,
+                stops=lambda: len(asked) > 0,
                 has_to_end=lambda: len(asked) > 1,
             )
     except KafkaException as problem:

@@ -20,7 +20,8 @@ PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
 ROUND = 20_000
 GIVE_UP_SECONDS = 600
 LOOK_SECONDS = 30
-FLUSH_SECONDS = 1.0
+WAIT_SECONDS = 0.1
+"""At most, between two looks whether it goes on."""
 POLL_EVERY = 500
 AHEAD_SECONDS = 0.01
 """So far ahead of their time records may be. librdkafka waits whole milliseconds, and for less than one not at all: who
@@ -50,13 +51,14 @@ def send(
     per_second: float | None = None,
     on_sent: Callable[[Invoice], None],
     on_progress: Callable[[Sent], None] = lambda _: None,
+    stops: Callable[[], bool] = lambda: False,
     has_to_end: Callable[[], bool] = lambda: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Sent:
     """Returns when everything is acknowledged, or a partition has acknowledged nothing for `GIVE_UP_SECONDS`, or it has
     to end: then all that waits is given up. `on_sent` hears of every record that is on its way; with the first that
-    fails the sending ends."""
-    way, pace = _Way(servers, topic, on_progress, has_to_end, clock), _Pace(per_second, clock)
+    fails the sending ends, and when it `stops`. `on_progress` is called several times a second."""
+    way, pace = _Way(servers, topic, on_progress, stops, has_to_end, clock), _Pace(per_second, clock)
     sent = way.sent
     with suppress(_NoMore):
         for invoice in invoices:
@@ -65,10 +67,9 @@ def send(
             on_sent(invoice)
             if sent.records % POLL_EVERY == 0:
                 way.wait(0)
-                on_progress(sent)
             if sent.records % ROUND == 0:
                 way.wait_acknowledged()
-            if sent.errors:
+            if sent.errors or stops():
                 break
     way.wait_acknowledged()
     return sent
@@ -99,12 +100,13 @@ class _Way:
         servers: str,
         topic: str,
         on_progress: Callable[[Sent], None],
+        stops: Callable[[], bool],
         has_to_end: Callable[[], bool],
         clock: Callable[[], float],
     ) -> None:
         self.sent = Sent()
-        self._topic = topic
-        self._on_progress, self._has_to_end, self._clock = on_progress, has_to_end, clock
+        self._topic, self._on_progress = topic, on_progress
+        self._stops, self._has_to_end, self._clock = stops, has_to_end, clock
         self._patience = Patience(GIVE_UP_SECONDS)
         self._producer = Producer({"bootstrap.servers": servers, **SETTINGS, **self._patience.settings})
 
@@ -120,15 +122,16 @@ class _Way:
             except KafkaException as problem:
                 self.sent.errors.append(problem.args[0].str())
                 raise _NoMore from None
-            self.wait(0.1)
+            self.wait(WAIT_SECONDS)
 
     def wait(self, seconds: float) -> None:
         self._producer.poll(seconds)
-        if self._maybe_give_up():
+        self._on_progress(self.sent)
+        if self._maybe_give_up() or self._stops():
             raise _NoMore
 
     def wait_acknowledged(self) -> None:
-        while self._producer.flush(FLUSH_SECONDS):
+        while self._producer.flush(WAIT_SECONDS):
             self._on_progress(self.sent)
             self._maybe_give_up()
 
@@ -157,4 +160,4 @@ class _Pace:
         if self._per_second is None:
             return
         while (ahead := self._began + records / self._per_second - self._clock()) > AHEAD_SECONDS:
-            poll(min(ahead, 0.1))
+            poll(min(ahead, WAIT_SECONDS))

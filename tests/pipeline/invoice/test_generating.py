@@ -7,21 +7,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from threading import Event
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 import klamm
 from klamm.cli.pipeline_generate import run
+from klamm.errors import ErrorCode
 from klamm.pipeline.invoice import sending
 from klamm.pipeline.invoice.generator import COPY, Invoice, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import PARTITIONS
 from tests.cli.sending import SOON_SECONDS, begun, soon_line_of
-from tests.cli.taking_broker import DESCRIBE_CONFIGS, TakingBroker
+from tests.cli.taking_broker import DESCRIBE_CONFIGS, PRODUCE, TakingBroker
 
 COUNT = 500
 LONG_SECONDS = 30
+HAD_TO_END = "given up because it was asked to end; some may be there"
 SHARES = ["--malformed", "0.1", "--late", "0.1", "--copied", "0.1", "--huge", "0"]
 RECIPE = Recipe(seed=4, count=COUNT, malformed=0.1, late=0.1, copied=0.1, huge=0, start_ms=1_800_000_000_000)
 
@@ -146,7 +149,7 @@ def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.Mo
 
     sent = sending.send(invoices(), "127.0.0.1:1", "invoice", on_sent=lambda _: None, clock=clock)
     assert sent.acknowledged == 0 and len(sent.errors) == sent.records > COUNT
-    assert set(sent.errors) == {"Local: Purged in queue"}
+    assert set(sent.errors) == {"given up because a partition acknowledged nothing for 0.2 s; some may be there"}
 
 
 def test_what_the_library_refuses_has_failed() -> None:
@@ -160,10 +163,38 @@ def test_what_the_library_refuses_has_failed() -> None:
     assert sent.errors == ["Unable to produce message: Broker: Message size too large"]
 
 
+def test_of_what_is_given_up_nobody_knows_whether_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library says "Purged in queue" of records that are in the log, when they were to be sent again."""
+    with TakingBroker("invoice", says=ErrorCode.REQUEST_TIMED_OUT) as broker:
+        sent = sending.send(
+            generated(RECIPE),
+            broker.servers,
+            "invoice",
+            on_sent=lambda _: None,
+            has_to_end=lambda: bool(broker.written),
+        )
+    assert sent.acknowledged == 0 and sent.errors == [HAD_TO_END] * sent.records
+
+
+def test_what_is_on_the_wire_is_given_up_in_the_same_words() -> None:
+    asked, is_over = Event(), Event()
+
+    def left_unanswered(_: object) -> None:
+        asked.set()
+        is_over.wait(SOON_SECONDS)
+
+    with TakingBroker("invoice") as broker:
+        broker.answers[PRODUCE] = left_unanswered
+        one = islice(generated(RECIPE), 1)
+        sent = sending.send(one, broker.servers, "invoice", on_sent=lambda _: None, has_to_end=asked.is_set)
+        is_over.set()
+    assert (sent.records, sent.errors) == (1, [HAD_TO_END])
+
+
 def test_whoever_has_to_end_does_not_wait_for_what_nobody_acknowledges() -> None:
     """Ctrl-C was swallowed, however often, for as long as no broker answered."""
     looks = iter([False, False])
     sent = sending.send(
         generated(RECIPE), "127.0.0.1:1", "invoice", on_sent=lambda _: None, has_to_end=lambda: next(looks, True)
     )
-    assert sent.acknowledged == 0 and set(sent.errors) == {"Local: Purged in queue"}
+    assert sent.acknowledged == 0 and set(sent.errors) == {HAD_TO_END}

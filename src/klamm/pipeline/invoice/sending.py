@@ -34,6 +34,8 @@ SETTINGS = {
     "queue.buffering.max.messages": ROUND,
     "log_level": 2,
 }
+PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+"""What the library was told to throw away. To it, what is in a log and was to be sent again is in the queue, too."""
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ class _Way:
         self.sent = Sent()
         self._topic, self._on_progress = topic, on_progress
         self._stops, self._has_to_end, self._clock = stops, has_to_end, clock
-        self._patience = Patience(GIVE_UP_SECONDS)
+        self._patience, self._given_up = Patience(GIVE_UP_SECONDS), ""
         self._producer = Producer({"bootstrap.servers": servers, **SETTINGS, **self._patience.settings})
 
     def produce(self, invoice: Invoice) -> None:
@@ -137,17 +139,23 @@ class _Way:
 
     def _maybe_give_up(self) -> bool:
         """Whether it has: what waits is thrown away, so that nothing of it is written later, or again."""
-        is_over = self._has_to_end() or self._patience.is_over(self._clock())
-        if is_over:
+        self._given_up = self._given_up or self._why_to_give_up()
+        if self._given_up:
             self._producer.purge()
-        return is_over
+        return bool(self._given_up)
+
+    def _why_to_give_up(self) -> str:
+        if self._patience.is_over(self._clock()):
+            return f"given up because a partition acknowledged nothing for {GIVE_UP_SECONDS:g} s"
+        return "given up because it was asked to end" if self._has_to_end() else ""
 
     def _delivered(self, problem: KafkaError | None, message: Message) -> None:
         if problem is None:
             self.sent.acknowledged += 1
         else:
             self._patience.note_failed(str(message.topic()), message.partition() or 0)
-            self.sent.errors.append(problem.str())
+            is_purged = problem.code() in PURGED
+            self.sent.errors.append(f"{self._given_up}; some may be there" if is_purged else problem.str())
 
 
 class _Pace:

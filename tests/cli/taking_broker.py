@@ -19,8 +19,15 @@ from klamm.wire.messages.metadata import (
 from klamm.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
 from tests.cli.fake_broker import FakeBroker
 
-PRODUCE, FETCH, API_VERSIONS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 0, 1, 18, 22, 32
-VERSIONS = {PRODUCE: (3, 9), FETCH: (4, 12), METADATA: (0, 12), API_VERSIONS: (0, 3), INIT_PRODUCER_ID: (0, 4)}
+PRODUCE, FETCH, API_VERSIONS, CREATE_TOPICS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 0, 1, 18, 19, 22, 32
+VERSIONS = {
+    PRODUCE: (3, 9),
+    FETCH: (4, 12),
+    METADATA: (0, 12),
+    API_VERSIONS: (0, 3),
+    CREATE_TOPICS: (2, 7),
+    INIT_PRODUCER_ID: (0, 4),
+}
 """A broker that knows no Fetch of this kind is too old for idempotence in librdkafka's eyes."""
 ITSELF, NOBODY = 7, -1
 

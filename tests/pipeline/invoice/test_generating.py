@@ -18,9 +18,9 @@ from klamm.errors import ErrorCode
 from klamm.pipeline.invoice import sending
 from klamm.pipeline.invoice.generator import COPY, Invoice, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
-from klamm.pipeline.invoice.sending import PARTITIONS
+from klamm.pipeline.invoice.sending import PARTITIONS, NotMade, create_topic
 from tests.cli.sending import SOON_SECONDS, begun, soon_line_of
-from tests.cli.taking_broker import DESCRIBE_CONFIGS, PRODUCE, TakingBroker
+from tests.cli.taking_broker import CREATE_TOPICS, DESCRIBE_CONFIGS, PRODUCE, TakingBroker
 
 COUNT = 500
 LONG_SECONDS = 30
@@ -57,6 +57,30 @@ def _values(servers: str) -> list[bytes]:
         values.append(message.value() or b"")
     reader.close()
     return values
+
+
+def test_a_topic_that_cannot_be_made_is_no_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    """It said that 127.0.0.1:42169 does not answer any more, and then what it had answered."""
+    with klamm.Cluster(brokers=1) as cluster:
+        assert run(["--bootstrap", cluster.bootstrap_servers, "--topic", "in voice!"]) == 1
+    assert "klamm pipeline generate: cannot make topic in voice!: Topic name is invalid" in capsys.readouterr().err
+
+
+def test_a_topic_that_is_not_made_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said of it was "klamm pipeline generate: ", and nothing more."""
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 1)
+    is_over = Event()
+    with TakingBroker("another") as broker:
+        broker.answers[CREATE_TOPICS] = lambda _: is_over.wait(SOON_SECONDS) and None
+        with pytest.raises(NotMade, match="cannot make topic invoice: no answer within 1 s"):
+            create_topic(broker.servers, "invoice")
+        is_over.set()
+
+
+def test_nobody_answers_who_is_asked_for_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "LOOK_SECONDS", 1)
+    with pytest.raises(NotMade, match=r"127\.0\.0\.1:1 does not answer any more: "):
+        create_topic("127.0.0.1:1", "invoice")
 
 
 def test_a_pace_is_kept_without_turning_in_circles() -> None:

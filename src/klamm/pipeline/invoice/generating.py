@@ -10,11 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 
-from confluent_kafka import KafkaException
-
 from klamm.pipeline.invoice.generator import Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
-from klamm.pipeline.invoice.sending import Sent, create_topic, send
+from klamm.pipeline.invoice.sending import NotMade, Sent, create_topic, send
 
 DESCRIPTION = """\
 Invoices from the tills of some shops, as JSON, for the pipeline that `klamm pipeline example` writes. Some are late,
@@ -73,8 +71,8 @@ def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = la
                 stops=lambda: len(asked) > 0,
                 has_to_end=lambda: len(asked) > 1,
             )
-    except KafkaException as problem:
-        view.say(f"klamm pipeline generate: {options.bootstrap} does not answer any more: {problem.args[0].str()}")
+    except NotMade as problem:
+        view.say(f"klamm pipeline generate: {problem}")
         return 1
     if options.ledger:
         ledger.save(options.ledger)

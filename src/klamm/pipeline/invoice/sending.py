@@ -15,6 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from klamm.client.patience import Patience
 from klamm.pipeline.invoice.generator import Invoice
+from klamm.pipeline.problems import PipelineError
 
 PARTITIONS, REPLICAS, IN_SYNC = 10, 3, 2
 ROUND = 20_000
@@ -36,6 +37,11 @@ SETTINGS = {
 }
 PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 """What the library was told to throw away. To it, what is in a log and was to be sent again is in the queue, too."""
+UNANSWERED = (KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN)
+
+
+class NotMade(PipelineError):  # noqa: N818
+    """A topic, for all we know."""
 
 
 @dataclass(slots=True)
@@ -78,7 +84,19 @@ def send(
 
 
 def create_topic(servers: str, topic: str) -> str:
-    """Makes it if it is missing, as safe as the cluster's size allows; what was done, in words."""
+    """Makes it if it is missing, as safe as the cluster's size allows; what was done, in words, or `NotMade`."""
+    try:
+        return _topic_there_or_made(servers, topic)
+    except KafkaException as problem:
+        told = problem.args[0]
+        if told.code() in UNANSWERED:
+            raise NotMade(f"{servers} does not answer any more: {told.str()}") from None
+        raise NotMade(f"cannot make topic {topic}: {told.str()}") from None
+    except TimeoutError:
+        raise NotMade(f"cannot make topic {topic}: no answer within {LOOK_SECONDS} s") from None
+
+
+def _topic_there_or_made(servers: str, topic: str) -> str:
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 2})
     seen = admin.list_topics(timeout=LOOK_SECONDS)
     if topic in seen.topics:

@@ -9,6 +9,11 @@ from klamm.errors import ErrorCode
 from klamm.local.asking import METADATA
 from klamm.records.batch import batches
 from klamm.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+from klamm.wire.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from klamm.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from klamm.wire.messages.metadata import (
     MetadataResponse,
@@ -55,6 +60,7 @@ class TakingBroker(FakeBroker):
             METADATA: self._metadata,
             INIT_PRODUCER_ID: self._identity,
             PRODUCE: self._take,
+            DESCRIBE_CONFIGS: self._required,
         }
 
     @property
@@ -69,6 +75,10 @@ class TakingBroker(FakeBroker):
     def _identity(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
         self.epoch += request.producer_id == 1
         return InitProducerIdResponse(producer_id=1, producer_epoch=self.epoch)
+
+    def _required(self, _: object) -> DescribeConfigsResponse:
+        one = DescribeConfigsResourceResult("min.insync.replicas", "1")
+        return DescribeConfigsResponse(results=[DescribeConfigsResult(configs=[one])])
 
     def _take(self, request: ProduceRequest) -> ProduceResponse:
         said = []

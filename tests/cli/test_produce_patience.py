@@ -17,7 +17,7 @@ from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
 from klamm.cli.produce_records import Meanwhile, Shape, Tally, lines_and_whether_few, records_of_lines
 from klamm.cli.produce_sending import Sender
 from klamm.errors import ErrorCode
-from tests.cli.taking_broker import DESCRIBE_CONFIGS, PRODUCE, TakingBroker
+from tests.cli.taking_broker import PRODUCE, TakingBroker
 from tests.harness.waiting import wait_until
 
 BACKOFF_SECONDS = 0.1
@@ -61,7 +61,6 @@ def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
 def test_ctrl_c_says_what_is_waited_for_and_a_second_one_gives_it_up() -> None:
     """The first was swallowed without a word, the second ended it without an account."""
     with writing() as broker:
-        broker.answers[DESCRIBE_CONFIGS] = lambda _: None
         command = [sys.executable, "-m", "klamm", "produce", "t", "--value", "x", "--bootstrap", broker.servers]
         sending = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:

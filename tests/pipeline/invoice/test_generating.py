@@ -20,7 +20,7 @@ from klamm.pipeline.invoice.generator import COPY, Invoice, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import PARTITIONS, NotMade, create_topic
 from tests.cli.sending import SOON_SECONDS, begun, soon_line_of
-from tests.cli.taking_broker import CREATE_TOPICS, DESCRIBE_CONFIGS, PRODUCE, TakingBroker
+from tests.cli.taking_broker import CREATE_TOPICS, PRODUCE, TakingBroker
 
 COUNT = 500
 LONG_SECONDS = 30
@@ -117,12 +117,11 @@ def test_whoever_waits_for_the_next_tells_how_far_it_is_and_stops_when_told_to()
 
 def test_an_outage_is_told_at_any_pace_and_ctrl_c_is_heard_in_it() -> None:
     with TakingBroker("invoice", leads=[], leaderless=[0]) as broker:
-        broker.answers[DESCRIBE_CONFIGS] = lambda _: None
         command = ["pipeline", "generate", "--rate", str(1 / LONG_SECONDS), "--bootstrap", broker.servers]
         # Nothing is kept back from who asks whether there is a line.
         generating = begun(*command, stderr=subprocess.PIPE, bufsize=0)
         try:
-            _wait_said(generating, b"klamm pipeline generate: no acknowledgement yet: ")
+            _wait_said(generating, b"klamm pipeline generate: no acknowledgement yet: invoice-0 has no leader")
             generating.send_signal(signal.SIGINT)
             _wait_said(generating, b"stopping, when what was sent is acknowledged")
             generating.send_signal(signal.SIGINT)
@@ -153,6 +152,18 @@ def test_one_partition_that_stands_still_is_enough(monkeypatch: pytest.MonkeyPat
         sent = sending.send(generated(RECIPE), broker.servers, "invoice", per_second=50, on_sent=lambda _: None)
     assert 0 < sent.acknowledged < sent.records < COUNT
     assert len(sent.errors) == sent.records - sent.acknowledged
+
+
+def test_in_the_end_it_says_what_was_in_the_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While others acknowledged, nobody had asked."""
+    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 2.0)
+    with TakingBroker("invoice", leads=[1, 2], leaderless=[0]) as broker:
+        assert run(["--bootstrap", broker.servers, "--count", str(COUNT), "--rate", "50"]) == 1
+    *_, given_up, why = capsys.readouterr().err.splitlines()
+    assert given_up.endswith(", given up because a partition acknowledged nothing for 2 s; some may be there")
+    assert why == "klamm pipeline generate: invoice-0 has no leader"
 
 
 def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

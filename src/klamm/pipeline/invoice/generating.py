@@ -47,8 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="where the account of what was sent is written")
 
 
-def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = lambda _: None) -> int:
-    """`obstacle` says, now and then, what keeps records from being acknowledged; each once."""
+def run(
+    options: argparse.Namespace,
+    obstacle: Callable[[Sent], str | None] = lambda _: None,
+    cause: Callable[[], str | None] = lambda: None,
+) -> int:
+    """`obstacle` says, now and then, what keeps records from being acknowledged; each once. `cause` says it of those
+    that were given up: other partitions may have acknowledged all the time."""
     recipe = recipe_of(options, int(time.time() * 1_000))
     ledger, view = Ledger.of(recipe), _View(recipe.count)
     try:
@@ -77,6 +82,8 @@ def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = la
     if options.ledger:
         ledger.save(options.ledger)
     view.end(sent, ledger)
+    if sent.was_silent and (found := cause()) is not None:
+        view.say(f"klamm pipeline generate: {found}")
     return 0 if sent.acknowledged == sent.records else 1
 
 

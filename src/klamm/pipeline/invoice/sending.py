@@ -49,6 +49,8 @@ class Sent:
     records: int = 0
     acknowledged: int = 0
     errors: list[str] = field(default_factory=list)
+    was_silent: bool = False
+    """A partition, for longer than one waits."""
 
 
 def send(
@@ -164,6 +166,7 @@ class _Way:
 
     def _why_to_give_up(self) -> str:
         if self._patience.is_over(self._clock()):
+            self.sent.was_silent = True
             return f"given up because a partition acknowledged nothing for {GIVE_UP_SECONDS:g} s"
         return "given up because it was asked to end" if self._has_to_end() else ""
 

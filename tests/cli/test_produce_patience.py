@@ -1,41 +1,25 @@
 """Who gives records up sends none of them again: of what the log may have already there is no second copy."""
 
 import gc
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from typing import BinaryIO
 
 import pytest
 
 from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
-from klamm.cli.produce_patience import Patience
 from klamm.cli.produce_records import Meanwhile, Shape, Tally, lines_and_whether_few, records_of_lines
 from klamm.cli.produce_sending import Sender
 from klamm.errors import ErrorCode
-from klamm.local.asking import METADATA
-from klamm.records.batch import batches
-from klamm.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
-from klamm.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from klamm.wire.messages.metadata import (
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from klamm.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse, TopicProduceResponse
-from tests.cli.fake_broker import FakeBroker
+from tests.cli.taking_broker import PRODUCE, TakingBroker
 from tests.harness.waiting import wait_until
 
-PRODUCE, FETCH, API_VERSIONS, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = 0, 1, 18, 22, 32
-VERSIONS = {PRODUCE: (3, 9), FETCH: (4, 12), METADATA: (0, 12), API_VERSIONS: (0, 3), INIT_PRODUCER_ID: (0, 4)}
-"""A broker that knows no Fetch of this kind is too old for idempotence in librdkafka's eyes."""
 BACKOFF_SECONDS = 0.1
 SETTINGS = {
     "enable.idempotence": True,
@@ -48,46 +32,15 @@ FAR_TOO_LONG_SECONDS = 60
 RECORD: Record = (b"x", None, ANY_PARTITION, None, None, NOW_MS, None)
 
 
-class Writing(FakeBroker):
+def writing() -> TakingBroker:
     """It takes every batch, and says that the others did not have it in time: the records are in the log."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.epoch = 0
-        self.written: set[tuple[int, int]] = set()
-        """Of each batch: under which epoch, and the sequence of its first record."""
-        self.answers = {
-            API_VERSIONS: lambda _: ApiVersionsResponse(
-                api_keys=[ApiVersion(key, least, most) for key, (least, most) in VERSIONS.items()]
-            ),
-            METADATA: self._metadata,
-            INIT_PRODUCER_ID: self._identity,
-            PRODUCE: self._written_late,
-        }
-
-    def _metadata(self, _: object) -> MetadataResponse:
-        partitions = [MetadataResponsePartition(0, 0, 7, 0, [7], [7])]
-        topics = [MetadataResponseTopic(0, "t", partitions=partitions)]
-        return MetadataResponse(brokers=[MetadataResponseBroker(7, *self.address)], controller_id=7, topics=topics)
-
-    def _identity(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
-        self.epoch += request.producer_id == 1
-        return InitProducerIdResponse(producer_id=1, producer_epoch=self.epoch)
-
-    def _written_late(self, request: ProduceRequest) -> ProduceResponse:
-        for topic in request.topic_data:
-            for each in topic.partition_data:
-                assert each.records is not None
-                self.written |= {(batch.producer_epoch, batch.base_sequence) for _, batch in batches(each.records)}
-        late = PartitionProduceResponse(0, ErrorCode.REQUEST_TIMED_OUT, -1)
-        return ProduceResponse([TopicProduceResponse("t", partition_responses=[late])])
+    return TakingBroker("t", says=ErrorCode.REQUEST_TIMED_OUT)
 
 
 def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
     """librdkafka's own time limit did: a topic held 117,015 records of 58,710."""
-    with Writing() as broker:
-        host, port = broker.address
-        sender = Sender(f"{host}:{port}", "t", SETTINGS, gives_up_after_seconds=2.0)
+    with writing() as broker:
+        sender = Sender(broker.servers, "t", SETTINGS, gives_up_after_seconds=2.0)
         began, many = time.monotonic(), 100 * FAR_TOO_LONG_SECONDS
         sender.send(sender.paced(repeat(RECORD, many), 100, nothing), nothing)
         sender.flush(nothing)
@@ -107,9 +60,8 @@ def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
 
 def test_ctrl_c_says_what_is_waited_for_and_a_second_one_gives_it_up() -> None:
     """The first was swallowed without a word, the second ended it without an account."""
-    with Writing() as broker:
-        broker.answers[DESCRIBE_CONFIGS] = lambda _: None
-        command = [sys.executable, "-m", "klamm", "produce", "t", "--value", "x", "--bootstrap", str(broker.address)]
+    with writing() as broker:
+        command = [sys.executable, "-m", "klamm", "produce", "t", "--value", "x", "--bootstrap", broker.servers]
         sending = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         try:
             wait_until(lambda: broker.asked.count(PRODUCE), "it sends", within_seconds=60)
@@ -139,7 +91,7 @@ def test_whoever_waits_for_input_gives_up_all_the_same(pipe: tuple[BinaryIO, Bin
     writer.write(b"one\ntwo\n")
     rescue = threading.Timer(FAR_TOO_LONG_SECONDS, writer.close)
     rescue.start()
-    with Writing() as broker:
+    with writing() as broker:
         shown = _send_lines(broker, reader)
         assert not writer.closed
         gc.collect()
@@ -147,10 +99,9 @@ def test_whoever_waits_for_input_gives_up_all_the_same(pipe: tuple[BinaryIO, Bin
     assert shown.count(2) > 3, "and there was time to say so"
 
 
-def _send_lines(broker: FakeBroker, reader: BinaryIO) -> list[int]:
+def _send_lines(broker: TakingBroker, reader: BinaryIO) -> list[int]:
     """How many were sent at each look."""
-    host, port = broker.address
-    sender = Sender(f"{host}:{port}", "t", SETTINGS, gives_up_after_seconds=1.0)
+    sender = Sender(broker.servers, "t", SETTINGS, gives_up_after_seconds=1.0)
     shown: list[int] = []
     lines, _ = lines_and_whether_few(reader, Meanwhile(lambda: sender.listen(lambda: shown.append(sender.sent))))
     sender.send(records_of_lines(Shape(), lines, Tally()), nothing)
@@ -172,82 +123,3 @@ def test_input_that_comes_in_drops_lets_nobody_wait(pipe: tuple[BinaryIO, Binary
 
 def nothing() -> None:
     pass
-
-
-def told(*, are_queued: bool = True, **waiting: tuple[int, int]) -> str:
-    """Of each partition: how many records wait, and the last that was acknowledged."""
-    partitions = {
-        number: {
-            "acked_msgid": acknowledged,
-            "msgs": acknowledged + left,
-            "msgq_cnt": 0,
-            "xmit_msgq_cnt": left if are_queued else 0,
-            "msgs_inflight": 0,
-        }
-        for number, (left, acknowledged) in waiting.items()
-    }
-    held = sum(left for left, _ in waiting.values())
-    return json.dumps({"msg_cnt": held, "topics": {"t": {"partitions": partitions}}})
-
-
-@pytest.fixture
-def patience() -> Patience:
-    return Patience(10.0)
-
-
-@pytest.fixture
-def hear(patience: Patience) -> Callable[[str], None]:
-    heard = patience.settings["stats_cb"]
-    assert callable(heard)
-    return heard
-
-
-def test_one_partition_that_stands_still_is_enough(patience: Patience, hear: Callable[[str], None]) -> None:
-    assert not patience.is_over(0.0), "nothing was heard"
-    for second in range(11):
-        hear(told(p0=(5, second), p1=(1, 7)))
-        assert not patience.is_over(second)
-    hear(told(p0=(5, 11), p1=(1, 7)))
-    assert patience.is_over(11.0)
-
-
-def test_what_waits_to_be_sent_again_waits(patience: Patience, hear: Callable[[str], None]) -> None:
-    """It is in none of its partition's queues: two lines that a broker did not take were tried for ever."""
-    for second in range(11):
-        hear(told(p0=(2, 3), p1=(0, 7), are_queued=second % 2 == 0))
-        assert not patience.is_over(second)
-    hear(told(p0=(2, 3), p1=(0, 7), are_queued=False))
-    assert patience.is_over(11.0)
-
-
-def test_what_has_failed_is_not_waited_for(patience: Patience, hear: Callable[[str], None]) -> None:
-    """Nor what has left the place where records are as long as nobody knows the partitions: both are counted there."""
-    patience.note_failed("t", 0)
-    for second in range(20):
-        hear(told(are_queued=False, **{"0": (1, 3), "-1": (300, 0)}))
-        assert not patience.is_over(second)
-
-
-def test_whoever_has_nothing_to_wait_for_is_patient(patience: Patience, hear: Callable[[str], None]) -> None:
-    hear(told(p0=(1, 3)))
-    assert not patience.is_over(0.0)
-    hear(told(p0=(0, 4)))
-    assert not patience.is_over(60.0)
-    hear(told(p0=(1, 4)))
-    assert not patience.is_over(120.0), "it has just been sent"
-    for second in range(121, 131):
-        hear(told(p0=(1, 4)))
-        assert not patience.is_over(second)
-    hear(told(p0=(1, 4)))
-    assert patience.is_over(131.0)
-
-
-def test_whoever_looks_late_has_not_heard_silence(patience: Patience, hear: Callable[[str], None]) -> None:
-    """It was stopped for five seconds, and gave up 250,000 records of a cluster that was well."""
-    for now in (0.0, 1.0, 2.0, 3.0, 60.0, 61.0):
-        hear(told(p0=(1, 3)))
-        assert not patience.is_over(now)
-    for now in (62.0, 63.0, 64.0, 65.0, 66.0):
-        assert not patience.is_over(now), "nothing new was heard"
-    hear(told(p0=(1, 3)))
-    assert patience.is_over(67.0), "it has looked for more than ten seconds"

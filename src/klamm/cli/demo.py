@@ -69,11 +69,12 @@ def _played(options: argparse.Namespace, directory: Path) -> int:
     # Imported late: help is for nothing.
     from klamm.cli.demo_story import DemoFailed, Story
     from klamm.local.problems import LocalError
+    from klamm.pipeline.problems import PipelineError
 
     story = Story(options, directory)
     try:
         outcome = story.play()
-    except (DemoFailed, LocalError, OSError) as problem:
+    except (DemoFailed, LocalError, PipelineError, OSError) as problem:
         say(f"What was said and written is in {directory}.")
         return failed("demo", problem)
     if not options.keep and outcome.is_right:

@@ -1,9 +1,8 @@
 """The demo's invoices on their way: sent by a thread, at a steady pace, with an account of each."""
 
 import threading
-from collections.abc import Iterator
 
-from klamm.pipeline.invoice.generator import Invoice, Recipe, generated
+from klamm.pipeline.invoice.generator import Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import Sent, send
 
@@ -50,21 +49,16 @@ class Sending:
     def _send(self, servers: str, topic: str, recipe: Recipe, per_second: float) -> None:
         try:
             self._now = send(
-                self._until_stopped(recipe),
+                generated(recipe),
                 servers,
                 topic,
                 per_second=per_second,
                 on_sent=self.ledger.note,
                 on_progress=self._note,
+                stops=lambda: self._is_stopped,
             )
         except Exception as problem:
             self._problem = problem
-
-    def _until_stopped(self, recipe: Recipe) -> Iterator[Invoice]:
-        for invoice in generated(recipe):
-            if self._is_stopped:
-                return
-            yield invoice
 
     def _note(self, sent: Sent) -> None:
         self._now = sent

@@ -29,12 +29,16 @@ def run(arguments: Sequence[str]) -> int:
         cluster, found = cluster_of(options), list[str]()
         # Where nobody answers, the client library would be silent for half a minute.
         cluster.brokers()
-        silence = Silence(lambda: obstacle_to(cluster, options.topic, None, needs_all=True), found.append)
+
+        def ask() -> str | None:
+            return obstacle_to(cluster, options.topic, None, needs_all=True)
+
+        silence = Silence(ask, found.append)
 
         def obstacle(sent: Sent) -> str | None:
             silence.maybe_ask(sent.acknowledged, sent.records - sent.acknowledged - len(sent.errors))
             return found.pop() if found else None
 
-        return generating.run(options, obstacle)
+        return generating.run(options, obstacle, ask)
 
     return carried_out("pipeline generate", options, generate)

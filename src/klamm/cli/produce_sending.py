@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from klamm.cli.json_records import Record
 from klamm.cli.librdkafka import library, new_producer
-from klamm.cli.produce_patience import Patience
+from klamm.client.patience import Patience
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message

@@ -1,6 +1,10 @@
-"""`klamm pipeline generate`: what is in the topic is what the ledger says, and the seed says it again."""
+"""`klamm pipeline generate`: what is in the topic is what the ledger says, and the seed says it again.
+
+What keeps it from being there is said while it lasts, and in the end.
+"""
 
 import signal
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -13,10 +17,13 @@ from klamm.pipeline.invoice import sending
 from klamm.pipeline.invoice.generator import COPY, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import PARTITIONS
+from tests.cli.sending import SOON_SECONDS, begun, soon_line_of
+from tests.cli.taking_broker import TakingBroker
 
 COUNT = 500
 SHARES = ["--malformed", "0.1", "--late", "0.1", "--copied", "0.1", "--huge", "0"]
 RECIPE = Recipe(seed=4, count=COUNT, malformed=0.1, late=0.1, copied=0.1, huge=0, start_ms=1_800_000_000_000)
+SLOW = "0.03"
 
 
 def test_everything_arrives_once_and_is_in_the_ledger(tmp_path: Path) -> None:
@@ -49,44 +56,42 @@ def _values(servers: str) -> list[bytes]:
     return values
 
 
-def test_a_pace_is_kept_without_turning_in_circles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """librdkafka waits whole milliseconds: a thousand records a second took a core, asking again and again."""
-    now, asked = 100.0, 0
-
-    def poll(seconds: float) -> None:
-        nonlocal now, asked
-        asked += 1
-        now += int(seconds * 1_000) / 1_000 + 1e-6
-
-    monkeypatch.setattr(sending.time, "monotonic", lambda: now)
-    pace = sending._Pace(1_000)
-    for record in range(5_000):
-        pace.wait_for(record, poll)
-    assert 4.98 < now - 100.0 < 5.01
-    assert asked < 1_000
+def test_a_topic_that_cannot_be_made_is_no_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    """It said that 127.0.0.1:42169 does not answer any more, and then what it had answered."""
+    with klamm.Cluster(brokers=1) as cluster:
+        assert run(["--bootstrap", cluster.bootstrap_servers, "--topic", "in voice!"]) == 1
+    assert "klamm pipeline generate: cannot make topic in voice!: Topic name is invalid" in capsys.readouterr().err
 
 
-def test_whoever_sends_slowly_gives_up_as_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was looked at every 20,000 records: after half an hour at ten a second."""
-    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.5)
-    noted: list[object] = []
-    sent = sending.send(generated(RECIPE), "127.0.0.1:1", "invoice", per_second=10, on_sent=noted.append)
-    assert 0 < len(noted) == sent.records == len(sent.errors) < COUNT // 2
+def test_an_outage_is_told_at_any_pace_and_ctrl_c_is_heard_in_it() -> None:
+    with TakingBroker("invoice", leads=[], leaderless=[0]) as broker:
+        command = ["pipeline", "generate", "--rate", SLOW, "--bootstrap", broker.servers]
+        # Nothing is kept back from who asks whether there is a line.
+        generating = begun(*command, stderr=subprocess.PIPE, bufsize=0)
+        try:
+            _wait_said(generating, b"klamm pipeline generate: no acknowledgement yet: invoice-0 has no leader")
+            generating.send_signal(signal.SIGINT)
+            _wait_said(generating, b"stopping, when what was sent is acknowledged")
+            generating.send_signal(signal.SIGINT)
+            _wait_said(generating, b"0 of 1 records acknowledged")
+            assert generating.wait(SOON_SECONDS) == 1
+        finally:
+            generating.kill()
+            generating.wait()
 
 
-def test_what_nobody_acknowledges_is_given_up_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a record that the client library gives up by itself it sends others a second time."""
-    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 0.2)
-    monkeypatch.setattr(sending, "FLUSH_SECONDS", 0.05)
-    sent = sending.send(generated(RECIPE), "127.0.0.1:1", "invoice", on_sent=lambda _: None)
-    assert sent.acknowledged == 0 and len(sent.errors) == sent.records > COUNT
-    assert set(sent.errors) == {"Local: Purged in queue"}
+def _wait_said(command: "subprocess.Popen[bytes]", beginning: bytes) -> None:
+    while not (line := soon_line_of(command.stderr)).startswith(beginning):
+        assert line, f"it ended, and did not say {beginning!r}"
 
 
-def test_whoever_has_to_end_does_not_wait_for_what_nobody_acknowledges() -> None:
-    """Ctrl-C was swallowed, however often, for as long as no broker answered."""
-    looks = iter([False, False])
-    sent = sending.send(
-        generated(RECIPE), "127.0.0.1:1", "invoice", on_sent=lambda _: None, has_to_end=lambda: next(looks, True)
-    )
-    assert sent.acknowledged == 0 and set(sent.errors) == {"Local: Purged in queue"}
+def test_in_the_end_it_says_what_was_in_the_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While others acknowledged, nobody had asked."""
+    monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 2.0)
+    with TakingBroker("invoice", leads=[1, 2], leaderless=[0]) as broker:
+        assert run(["--bootstrap", broker.servers, "--count", str(COUNT), "--rate", "50"]) == 1
+    *_, given_up, why = capsys.readouterr().err.splitlines()
+    assert given_up.endswith(", given up because a partition acknowledged nothing for 2 s; some may be there")
+    assert why == "klamm pipeline generate: invoice-0 has no leader"

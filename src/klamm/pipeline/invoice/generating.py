@@ -7,15 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import takewhile
 from pathlib import Path
 from random import SystemRandom
 
-from confluent_kafka import KafkaException
-
 from klamm.pipeline.invoice.generator import Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
-from klamm.pipeline.invoice.sending import Sent, create_topic, send
+from klamm.pipeline.invoice.sending import NotMade, Sent, create_topic, send
 
 DESCRIPTION = """\
 Invoices from the tills of some shops, as JSON, for the pipeline that `klamm pipeline example` writes. Some are late,
@@ -50,8 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="where the account of what was sent is written")
 
 
-def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = lambda _: None) -> int:
-    """`obstacle` says, now and then, what keeps records from being acknowledged; each once."""
+def run(
+    options: argparse.Namespace,
+    obstacle: Callable[[Sent], str | None] = lambda _: None,
+    cause: Callable[[], str | None] = lambda: None,
+) -> int:
+    """`obstacle` says, now and then, what keeps records from being acknowledged; each once. `cause` says it of those
+    that were given up: other partitions may have acknowledged all the time."""
     recipe = recipe_of(options, int(time.time() * 1_000))
     ledger, view = Ledger.of(recipe), _View(recipe.count)
     try:
@@ -65,20 +67,23 @@ def run(options: argparse.Namespace, obstacle: Callable[[Sent], str | None] = la
                 view.show(sent)
 
             sent = send(
-                takewhile(lambda _: not asked, generated(recipe)),
+                generated(recipe),
                 options.bootstrap,
                 options.topic,
                 per_second=options.rate,
                 on_sent=ledger.note,
                 on_progress=show,
+                stops=lambda: len(asked) > 0,
                 has_to_end=lambda: len(asked) > 1,
             )
-    except KafkaException as problem:
-        view.say(f"klamm pipeline generate: {options.bootstrap} does not answer any more: {problem.args[0].str()}")
+    except NotMade as problem:
+        view.say(f"klamm pipeline generate: {problem}")
         return 1
     if options.ledger:
         ledger.save(options.ledger)
     view.end(sent, ledger)
+    if sent.was_silent and (found := cause()) is not None:
+        view.say(f"klamm pipeline generate: {found}")
     return 0 if sent.acknowledged == sent.records else 1
 
 

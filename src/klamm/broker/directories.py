@@ -14,7 +14,7 @@ A partition has a directory from its first record on. Ten thousand new ones are 
 
 import re
 from collections.abc import Callable, Iterator
-from errno import ENOTDIR
+from errno import ENOENT, ENOTDIR
 from itertools import count
 
 from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrangeFiles, StrayDirectory
@@ -139,8 +139,10 @@ class Directories:
             try:
                 self._remove(directory)
             except DiskFailed as error:
-                stay.append(directory)
-                self._tell(DirectoryStays(directory, str(error)))
+                # One that is not there any more was removed by somebody else.
+                if error.errno != ENOENT:
+                    stay.append(directory)
+                    self._tell(DirectoryStays(directory, str(error)))
             yield 0.0
         self._doomed = stay
 

@@ -109,15 +109,13 @@ def check_nobody_else_answers(directory: Path, known: ClusterRecord) -> None:
     from klamm.local.view import cluster_id_seen
 
     try:
-        answering = cluster_id_seen([Address(known.host, node.port) for node in dead], ANSWER_SECONDS)
+        there, answering = cluster_id_seen([Address(known.host, node.port) for node in dead], ANSWER_SECONDS)
     except NoAnswer:
         return
     if answering == known.cluster_id:
         return
-    there = ",".join(f"{known.host}:{node.port}" for node in dead)
-    other = next(filter(None, (_cluster_on(node.port) for node in dead)), None)
-    whose, add = ("another cluster", f"--bootstrap {there.partition(',')[0]}")
-    if other is not None:
+    whose, add = ("another cluster", f"--bootstrap {there}")
+    if (other := _cluster_on(there.port)) is not None:
         whose, add = f"the cluster in {other}", f"--dir {_quoted(other)}"
     ours = f"the cluster in {directory}"
     who, alive = f"{ours} does not run", [node for node in known.brokers if node not in dead]

@@ -248,8 +248,11 @@ def _is_in_use(path: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError as error:
+        # Another user's, perhaps. Nobody is accused, and nothing deleted.
+        raise LocalError(f"{path} cannot be looked into: {error.strerror}") from error
     return False
 
 

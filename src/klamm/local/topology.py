@@ -57,6 +57,15 @@ def has_majority(nodes: Sequence[PlannedNode], alive: set[int]) -> bool:
     return 2 * sum(voter in alive for voter in voters) > len(voters)
 
 
+def brokers_gone(nodes: Sequence[PlannedNode], running: set[int], *, is_undecided: bool = False) -> list[int]:
+    """Brokers that do not run, where the quorum has no majority to decide it, or had none and has not decided since.
+    What the others say of them is from before. (Where none runs, and yet somebody answers, they run where we do not see
+    them.)"""
+    if not running or (has_majority(nodes, running) and not is_undecided):
+        return []
+    return [node.node_id for node in nodes if node.is_broker and node.node_id not in running]
+
+
 def voters_that_run(nodes: Sequence[PlannedNode], alive: set[int]) -> str:
     """`1 of 3 voters runs`"""
     voters = [node.node_id for node in nodes if node.is_voter]

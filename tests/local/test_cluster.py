@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from random import Random
 
@@ -171,6 +172,13 @@ def interrupt(_: int) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.fixture
+def whim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a node takes to start here, who ends it does so at once."""
+    monkeypatch.setattr("klamm.local.cluster.WHIM_SECONDS", inf)
+
+
+@pytest.mark.usefixtures("whim")
 def test_who_thinks_better_of_a_first_start_finds_nothing_left_of_it(cluster: LocalCluster) -> None:
     with pytest.raises(KeyboardInterrupt):
         cluster.up(ONE, on_ready=interrupt)
@@ -186,6 +194,7 @@ def test_who_loses_patience_with_a_start_that_takes_long_finds_what_the_nodes_sa
     assert [path.name for path in cluster.directory.glob("[!.]*")] == ["node-0.log"]
 
 
+@pytest.mark.usefixtures("whim")
 def test_a_start_that_is_ended_at_once_leaves_the_logs_of_an_earlier_one(cluster: LocalCluster) -> None:
     with failing(cluster), pytest.raises(NodeDidNotStart):
         cluster.up(ONE)

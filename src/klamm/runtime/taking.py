@@ -10,20 +10,10 @@ from errno import ENOENT
 from pathlib import Path
 from typing import IO
 
+from klamm.runtime.problems import CannotStart
+
 LOCK = ".lock"
 ATTEMPTS = 10
-
-
-class CannotStart(Exception):  # noqa: N818
-    """Why, and what to do about it, in a sentence for the person who called."""
-
-
-class AddressTaken(CannotStart):
-    """Somebody else listens there."""
-
-    def __init__(self, text: str, port: int) -> None:
-        super().__init__(text)
-        self.port = port
 
 
 class TakenDirectory:

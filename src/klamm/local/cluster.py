@@ -31,7 +31,7 @@ from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError, NoCluster, PortsTaken
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
 from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
-from klamm.local.topology import brokers_gone, has_majority
+from klamm.local.topology import brokers_gone, has_majority, listed
 
 FIRST_PORT = 9092
 START_SECONDS = 60.0
@@ -317,10 +317,6 @@ class Begun(NamedTuple):
 def gone(states: Sequence[NodeState]) -> list[int]:
     """Brokers that do not run, where nobody is left who could decide it."""
     return brokers_gone([node for node, _ in states], {node.node_id for node, state in states if state == "running"})
-
-
-def listed(node_ids: Sequence[int]) -> str:
-    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
 
 
 def _with_metrics_held(stack: ExitStack, record: ClusterRecord, ports: Mapping[int, int]) -> ClusterRecord:

@@ -73,6 +73,11 @@ def voters_that_run(nodes: Sequence[PlannedNode], alive: set[int]) -> str:
     return f"{running} of {_counted(len(voters), 'voter')} {'runs' if running == 1 else 'run'}"
 
 
+def listed(node_ids: Sequence[int]) -> str:
+    """`node 1`, or `nodes 0, 2`"""
+    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
+
+
 def _blocks(brokers: int, racks: int) -> list[Block]:
     """As even as can be, the larger ones first."""
     if brokers < 1 or racks < 1:

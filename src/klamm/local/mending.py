@@ -17,10 +17,9 @@ from klamm.local.processes import state_of
 from klamm.local.record import FILE, ClusterRecord, read_record, remove_record
 from klamm.local.topology import listed
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
+from klamm.runtime.taking import LOCK
 
 DATA_VERSION = "1"
-LOCK = ".lock"
-"""Of a node, in its directory, as `klamm.runtime.taking` calls it."""
 NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
 """What a cluster makes in its directory, one a node. What is called otherwise is somebody else's."""
 OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})

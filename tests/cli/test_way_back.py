@@ -86,18 +86,18 @@ def test_somebody_else_listens_where_it_was(place: Place) -> None:
 
 
 def test_another_cluster_in_its_place_is_not_taken_for_it(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    """Who stands in the directory of the one must not delete a topic of the other."""
-    with FakeBroker(place.record.brokers[0].port) as other:
+    """Who stands in the directory of the one must not delete a topic of the other, nor be sent where nobody is."""
+    with FakeBroker(place.record.brokers[1].port) as other:
         other.answers = {METADATA: lambda request: MetadataResponse(cluster_id="another")}
         assert main(["topic", "delete", "invoice"]) == 1
-        servers = place.record.bootstrap_servers
+        there = f"127.0.0.1:{place.record.brokers[1].port}"
         assert capsys.readouterr().err == (
             f"klamm topic delete: the cluster in {place.directory} does not run, and another cluster answers at "
-            f"{servers}, where it would; if you mean that one, add --bootstrap {servers.partition(',')[0]}\n"
+            f"{there}, where it would; if you mean that one, add --bootstrap {there}\n"
         )
         other.answers = {METADATA: lambda request: MetadataResponse(cluster_id=place.record.cluster_id)}
         options = Namespace(bootstrap=None, dir=None)
-        assert bootstrap_of(options) == servers, "it is the one, started where we cannot see it"
+        assert bootstrap_of(options) == place.record.bootstrap_servers, "it is the one, started where we cannot see it"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,12 @@ def test_who_may_move_is_the_same_on_other_ports() -> None:
     assert known_cluster(noted, Wish(first_port=9092), may_move=True) == with_ports(KNOWN, list(range(9092, 9099)))
 
 
+def test_who_had_to_give_way_on_some_ports_can_go_back() -> None:
+    """--port 0 moves only the nodes whose ports are taken. The first one's said that all are where they should be."""
+    partly = with_ports(KNOWN, [19092, 40_001, *range(19094, 19099)])
+    assert known_cluster(partly, Wish(first_port=19092), may_move=True) == KNOWN
+
+
 def test_settings_may_change_and_stay_when_none_are_named() -> None:
     assert known_cluster(KNOWN, Wish(settings={"num.partitions": "9"})).settings == {"num.partitions": "9"}
     assert known_cluster(KNOWN, Wish()).settings == {"num.partitions": "6"}

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from klamm.local import mending
+from klamm.local import listeners
 from klamm.local.agreeing import Wish, new_cluster
+from klamm.local.answering import check_nobody_else_answers
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.cluster import LocalCluster
 from klamm.local.listeners import Listener
@@ -141,18 +143,18 @@ def test_a_cluster_that_runs_is_not_started_twice(cluster: LocalCluster) -> None
 
 def test_who_means_a_cluster_that_is_dead_does_not_change_another(cluster: LocalCluster, tmp_path: Path) -> None:
     record = cluster.up(ONE)
-    mending.check_nobody_else_answers(cluster.directory, cluster.record())
+    check_nobody_else_answers(cluster.directory, cluster.record())
     cluster.kill([0])
-    mending.check_nobody_else_answers(cluster.directory, cluster.record())
+    check_nobody_else_answers(cluster.directory, cluster.record())
     other = LocalCluster(tmp_path / "other")
     other.up(Wish(1, 1, record.node(0).port))
     try:
         with pytest.raises(LocalError, match=f"does not run, .*; if you mean that one, add --dir {other.directory}$"):
-            mending.check_nobody_else_answers(cluster.directory, cluster.record())
+            check_nobody_else_answers(cluster.directory, cluster.record())
         alive = NodeRecord(1, "R1", ("broker",), 1, process=process_of(os.getpid()))
         partly = replace(cluster.record(), nodes=(*cluster.record().nodes, alive))
         with pytest.raises(LocalError, match=r"node 0 is dead, .*; for the rest of this one, --bootstrap 127.0.0.1:1$"):
-            mending.check_nobody_else_answers(cluster.directory, partly)
+            check_nobody_else_answers(cluster.directory, partly)
     finally:
         other.kill([0])
 
@@ -171,6 +173,13 @@ def interrupt(_: int) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.fixture
+def whim(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a node takes to start here, who ends it does so at once."""
+    monkeypatch.setattr("klamm.local.cluster.WHIM_SECONDS", inf)
+
+
+@pytest.mark.usefixtures("whim")
 def test_who_thinks_better_of_a_first_start_finds_nothing_left_of_it(cluster: LocalCluster) -> None:
     with pytest.raises(KeyboardInterrupt):
         cluster.up(ONE, on_ready=interrupt)
@@ -186,6 +195,7 @@ def test_who_loses_patience_with_a_start_that_takes_long_finds_what_the_nodes_sa
     assert [path.name for path in cluster.directory.glob("[!.]*")] == ["node-0.log"]
 
 
+@pytest.mark.usefixtures("whim")
 def test_a_start_that_is_ended_at_once_leaves_the_logs_of_an_earlier_one(cluster: LocalCluster) -> None:
     with failing(cluster), pytest.raises(NodeDidNotStart):
         cluster.up(ONE)
@@ -277,7 +287,7 @@ def test_a_node_whose_port_is_taken_is_not_said_to_be_started(cluster: LocalClus
 
 def test_a_cluster_that_runs_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = Listener(1, ("python", "-m", "klamm", "broker", "--dir", "/data/mine/node-0"))
-    monkeypatch.setattr(mending, "listener_on", {9092: node}.get)
+    monkeypatch.setattr(listeners, "listener_on", {9092: node}.get)
     with pytest.raises(NoCluster, match=r"no cluster in .*, but one runs from /data/mine: add --dir /data/mine"):
         LocalCluster(tmp_path).record()
 

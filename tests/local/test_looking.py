@@ -1,8 +1,11 @@
 """Looks at a real cluster: what is in them, and how few questions they take."""
 
+import os
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -11,11 +14,14 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient
 
 from klamm.ids import TopicPartition
-from klamm.local.agreeing import Wish
+from klamm.local import looking
+from klamm.local.agreeing import Wish, new_cluster, with_ports
 from klamm.local.asking import Conversation
 from klamm.local.cluster import LocalCluster
 from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
+from klamm.local.processes import process_of
+from klamm.local.view import ClusterSeen, UnknownTopic
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
@@ -154,6 +160,27 @@ def test_partitions_in_which_nothing_happens_are_not_asked_about(
         assert offsets_asked(looker) == ["busy-0", "busy-0"]
         assert opened["connections"] == 3
         assert looker.pause_seconds < 5
+
+
+def test_a_node_that_is_started_during_a_look_is_not_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record was read two times for one look. Whoever was started in between ran, and was gone: its partitions had
+    no leader, for as long as a look lasts."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        record = with_ports(new_cluster(Wish(3, 1), Random(1)), [port] * 3)
+        readings = [record, record.with_processes({0: process_of(os.getpid())})]
+        monkeypatch.setattr(LocalCluster, "record", lambda self: readings.pop(0) if len(readings) > 1 else readings[0])
+        told: list[int] = []
+
+        def asked(broker: Conversation, *, gone: list[int]) -> ClusterSeen:
+            told.extend(gone)
+            raise UnknownTopic
+
+        monkeypatch.setattr(looking, "placement_seen_by", asked)
+        with Looker(LocalCluster(tmp_path)) as looker:
+            looker.look()
+            looker.look()
+        assert told == [1, 2], "a majority does not run, but node 0 does"
 
 
 def test_nobody_answers(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from klamm.local.mending import check_may_be_deleted, delete_data
+from klamm.local.mending import check_may_be_deleted, check_nothing_lies_there, delete_data, nothing_here
 from klamm.local.problems import LocalError
 from klamm.local.record import FILE
 
@@ -64,6 +64,19 @@ def test_a_log_or_record_that_is_no_file(home: Path, tmp_path: Path, name: str) 
 def test_a_file_in_the_place_of_a_node(home: Path) -> None:
     (home / "node-2").touch()
     assert_refused(home, "node-2")
+
+
+def test_of_a_node_that_cannot_be_looked_into_nobody_is_said_to_use_it(home: Path) -> None:
+    """Another user's: every command said that processes use it, and to end them."""
+    (home / "node-1" / ".lock").unlink()
+    (home / "node-1" / ".lock").mkdir()
+    (home / FILE).unlink()
+    for act in (lambda: nothing_here(home, usual_port=1), lambda: check_nothing_lies_there(home)):
+        with pytest.raises(LocalError, match=r"node-1 cannot be looked into: Is a directory$"):
+            act()
+    (home / "node-1" / "meta.properties").touch()
+    with pytest.raises(LocalError, match="node-1 cannot be looked into"):
+        check_may_be_deleted(home)
 
 
 def assert_refused(home: Path, name: str) -> None:

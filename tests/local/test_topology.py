@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from klamm.local.problems import BadLayout
-from klamm.local.topology import PlannedNode, has_majority, planned
+from klamm.local.topology import PlannedNode, brokers_gone, has_majority, planned
 
 
 def racks_of(nodes: tuple[PlannedNode, ...]) -> dict[str | None, list[int]]:
@@ -90,3 +90,11 @@ def test_brokers_are_numbered_in_even_blocks(cluster: tuple[int, int]) -> None:
 @given(st.sets(st.integers(0, 6)))
 def test_a_majority_is_more_than_half_of_the_voters(alive: set[int]) -> None:
     assert has_majority(planned(6, 2), alive) == (len(alive & {0, 3, 6}) >= 2)
+
+
+def test_brokers_are_gone_where_nobody_decides_it() -> None:
+    nodes = planned(6, 2)
+    assert brokers_gone(nodes, {0, 1, 2, 6}) == [], "they are fenced, or about to be"
+    assert brokers_gone(nodes, {0, 1, 2, 6}, is_undecided=True) == [3, 4, 5], "nobody has led since it was lost"
+    assert brokers_gone(nodes, {1, 2, 6}) == [0, 3, 4, 5], "the witness is no broker"
+    assert brokers_gone(nodes, set()) == [], "somebody answers, whom we do not see"

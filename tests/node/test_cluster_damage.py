@@ -11,6 +11,7 @@ import pytest
 from klamm.broker.facts import StrayDirectory
 from klamm.ids import TopicPartition
 from klamm.log import checkpoint
+from klamm.log.files import DiskFailed
 from klamm.sim.disk import Inode
 from tests.node.cluster_world import ClusterWorld, Member
 from tests.node.test_cluster import TOPIC, create, produce, state
@@ -109,6 +110,18 @@ def test_nor_if_it_is_stopped_before_it_could_say_so(world: ClusterWorld, damage
     world.run_until(lambda: world[0].is_serving, 20_000.0)
     world.run(5_000.0)
     assert state(world, 3).leader == -1
+
+
+def test_nor_does_one_of_which_nobody_can_read_whose_it_is(world: ClusterWorld) -> None:
+    all_are_gone(world)
+    name = f"{TOPIC}-0/partition.metadata"
+    world[0].disk.failure = lambda call, path: DiskFailed(f"{path}: input/output error", 5) if path == name else None
+    world[0].start()
+    world.run(5_000.0)
+    assert world[0].is_serving
+    assert state(world, 3).leader == -1
+    world[2].start()
+    world.run_until(lambda: state(world, 3).leader == 2, 5_000.0)
 
 
 def test_who_was_given_what_it_lost_may_lead_after_the_next_kill(world: ClusterWorld) -> None:

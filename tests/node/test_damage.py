@@ -226,6 +226,22 @@ def test_a_damaged_partition_metadata(world: World, content: bytes, clean: bool)
     check_all_there(world, "orders", "others")
 
 
+@pytest.mark.parametrize("clean", [True, False], ids=["clean", "crashed"])
+def test_nobody_is_served_from_a_directory_that_does_not_say_whose_it_is(world: World, clean: bool) -> None:
+    """It says so in a file that cannot be read, and may be another topic's. Its log could be, and once was served."""
+    if not clean:
+        world.disk.remove(".kafka_cleanshutdown")
+    name = "others-0/partition.metadata"
+    world.disk.failure = lambda call, path: DiskFailed(f"{path}: Input/output error", 5) if path == name else None
+    world.start_again()
+    client = check_all_there(world, "orders")
+    assert fetched(client.ask(fetch("others", 5), NAMED)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert [fact.partition for fact in world.told_of(PartitionFailed)] == ["others-0"]
+    world.disk.failure = None
+    world.restart()
+    assert offsets(check_all_there(world, "others"), "others") == (5, 51), "what was deleted stays so"
+
+
 @pytest.mark.parametrize("ending", [".index", ".timeindex", ".snapshot"])
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "crashed"])
 @pytest.mark.parametrize("damage", ["gone", "empty", "garbage", "zeros"])

@@ -2,6 +2,8 @@
 
 import pytest
 
+from klamm.broker.facts import DirectoryStays
+from klamm.broker.housekeeping import REMOVAL_INTERVAL_MS
 from klamm.errors import ErrorCode
 from klamm.ids import ZERO_UUID
 from klamm.runtime.files import RealFiles
@@ -121,6 +123,22 @@ def test_the_files_of_a_deleted_topic_go_in_the_background(world: World, client:
     assert not world.disk.exists("orders-0")
     world.advance(10_000)
     assert not [name for name in world.disk.listing("") if name.startswith("orders")]
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "files"])
+def test_who_removes_them_by_hand_is_no_trouble(on_disk: bool, real_files: RealFiles) -> None:
+    """It was warned of every few seconds, for as long as the node ran."""
+    world = World(real_files if on_disk else None)
+    client = world.connect()
+    create(client, "orders")
+    send(client, "orders", b"x")
+    delete(client, "orders")
+    (set_aside,) = [name for name in world.files.listing("") if name.startswith("orders-0.")]
+    for name in world.files.listing(set_aside):
+        world.files.remove(f"{set_aside}/{name}")
+    world.files.remove_directory(set_aside)
+    world.advance(2 * REMOVAL_INTERVAL_MS + 1_000.0)
+    assert not world.told_of(DirectoryStays)
 
 
 def test_a_producer_in_the_middle_of_a_deletion_gets_no_acknowledgement(world: World, client: Client) -> None:

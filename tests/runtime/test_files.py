@@ -1,4 +1,4 @@
-"""Descriptors: how many are open, which numbers they have, and that none is forgotten."""
+"""Descriptors: how many are open, which numbers they have, and that none is forgotten, nor any directory kept."""
 
 import resource
 from collections.abc import Iterator
@@ -42,6 +42,17 @@ def test_who_uses_a_file_while_it_is_flushed_finds_it_open_or_opens_it(real_file
     file.append(b" and more")
     assert file.read(0, 100) == b"records and more and more"
     assert real_files.descriptors.open_count == 1
+
+
+def test_of_directories_that_are_removed_nothing_is_kept(real_files: RealFiles) -> None:
+    """A node whose topics come and go remembered every one: names had changed in it, and nobody ever synced it."""
+    for number in range(3):
+        real_files.make_directory(f"orders-{number}")
+        real_files.write_whole(f"orders-{number}/name", b"x", durable=False)
+        real_files.rename(f"orders-{number}", f"orders-{number}-delete")
+        real_files.remove(f"orders-{number}-delete/name")
+        real_files.remove_directory(f"orders-{number}-delete")
+    assert real_files.descriptors.unsynced == {str(real_files.root)}, "where their own names were"
 
 
 @pytest.mark.skipif(

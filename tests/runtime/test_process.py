@@ -11,8 +11,9 @@ import pytest
 from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.runtime.loop import Loop
+from klamm.runtime.problems import CannotStart
 from klamm.runtime.process import Running
-from klamm.runtime.taking import LOCK, CannotStart, TakenDirectory
+from klamm.runtime.taking import LOCK, TakenDirectory
 
 
 class Process:

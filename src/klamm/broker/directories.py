@@ -14,7 +14,7 @@ A partition has a directory from its first record on. Ten thousand new ones are 
 
 import re
 from collections.abc import Callable, Iterator
-from errno import ENOTDIR
+from errno import ENOENT, ENOTDIR
 from itertools import count
 
 from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrangeFiles, StrayDirectory
@@ -52,9 +52,12 @@ class Directories:
         self._tell = tell
         self._doomed: list[str] = []
 
-    def belonging_to(self, image: Image, me: BrokerId, is_flushed: Callable[[TopicPartition], bool]) -> set[str]:
-        """Those on disk that belong to our replicas of the image; the others are set aside."""
-        kept = set()
+    def belonging_to(
+        self, image: Image, me: BrokerId, is_flushed: Callable[[TopicPartition], bool]
+    ) -> dict[str, DiskFailed | None]:
+        """Those on disk that belong to our replicas of the image, or may: beside these, what kept us from finding out.
+        The others are set aside."""
+        found: dict[str, DiskFailed | None] = {}
         for entry in self._files.listing(""):
             if is_set_aside(entry):
                 self._doomed.append(entry)
@@ -64,15 +67,15 @@ class Directories:
                 state = image.partition(*place)
                 held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
                 try:
-                    is_kept = self._judged(entry, held, place, is_flushed)
+                    if self._judged(entry, held, place, is_flushed):
+                        found[entry] = None
                 except DiskFailed as error:
-                    # Whatever it is, the others serve. Our own is going to be offline, when its log is opened.
-                    is_kept = held is not None
-                    if not is_kept:
+                    # Whatever it is, the others serve.
+                    if held is not None:
+                        found[entry] = error
+                    else:
                         self._tell(DirectoryStays(entry, str(error)))
-                if is_kept:
-                    kept.add(entry)
-        return kept
+        return found
 
     def _judged(
         self, entry: str, held: Uuid | None, place: TopicPartition, is_flushed: Callable[[TopicPartition], bool]
@@ -136,8 +139,10 @@ class Directories:
             try:
                 self._remove(directory)
             except DiskFailed as error:
-                stay.append(directory)
-                self._tell(DirectoryStays(directory, str(error)))
+                # One that is not there any more was removed by somebody else.
+                if error.errno != ENOENT:
+                    stay.append(directory)
+                    self._tell(DirectoryStays(directory, str(error)))
             yield 0.0
         self._doomed = stay
 

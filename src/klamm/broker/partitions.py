@@ -33,7 +33,8 @@ class _Opening(NamedTuple):
     recovery_points: Mapping[TopicPartition, Offset]
     start_offsets: Mapping[TopicPartition, Offset]
     watermarks: Mapping[TopicPartition, Offset]
-    on_disk: set[str]
+    on_disk: Mapping[str, DiskFailed | None]
+    """The directories; beside each, why nobody knows whose records are in it."""
 
 
 class Partitions:
@@ -129,6 +130,8 @@ class Partitions:
             else:
                 start_offset = opening.start_offsets.get(name, 0)
                 high_watermark = opening.watermarks.get(name, 0)
+                if (unknown := opening.on_disk[directory]) is not None:
+                    raise unknown
                 log = Log.open(
                     directory,
                     self._files,

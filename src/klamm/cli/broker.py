@@ -49,8 +49,8 @@ def run(arguments: Sequence[str]) -> int:
     with suppress(OSError):
         if (Path(config.log_dir) / CLUSTER).exists():
             return failed("broker", f"cannot start: {_of_a_cluster(config.log_dir)}")
+    from klamm.runtime.problems import AddressTaken, CannotStart
     from klamm.runtime.process import run_broker
-    from klamm.runtime.taking import AddressTaken, CannotStart
 
     try:
         # Who ends without having been told to has said why in the log.

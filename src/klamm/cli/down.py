@@ -7,8 +7,9 @@ from pathlib import Path
 from klamm.cli.options import add_directory, parser_of
 from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
 from klamm.cli.tips import directory_option
-from klamm.local.cluster import STOP_SECONDS, LocalCluster, listed
+from klamm.local.cluster import STOP_SECONDS, LocalCluster
 from klamm.local.problems import LocalError, NoCluster
+from klamm.local.topology import listed
 
 DESCRIPTION = """\
 Stop all nodes of a cluster on this machine, cleanly. Its data stays; `klamm up --dir DIR` starts it again.

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from klamm.cli.options import add_directory, parser_of
 from klamm.cli.saying import MISUSED, failed, say
-from klamm.local.cluster import START_SECONDS, STOP_SECONDS, LocalCluster, listed
+from klamm.local.cluster import START_SECONDS, STOP_SECONDS, LocalCluster
 from klamm.local.problems import LocalError, NoCluster
+from klamm.local.topology import listed
 
 DESCRIPTION = """\
 Do something to nodes of a cluster that `klamm up` started:

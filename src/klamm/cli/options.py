@@ -131,7 +131,7 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     directory = Path(options.dir or DEFAULT_DIRECTORY)
     record = read_record(directory)
     if record is not None:
-        from klamm.local.mending import check_nobody_else_answers
+        from klamm.local.answering import check_nobody_else_answers
 
         check_nobody_else_answers(directory.absolute(), record)
         return record.bootstrap_servers

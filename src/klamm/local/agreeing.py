@@ -53,12 +53,17 @@ def known_cluster(known: ClusterRecord, wish: Wish, *, may_move: bool = False) -
             "Leave these options out to start it as it is, add --fresh to delete it and start anew, or choose another "
             "directory with --dir"
         )
-    if may_move and differences(known, Wish(first_port=wish.first_port)):
-        nodes = (replace(node, metrics_port=None, usual_metrics_port=None) for node in known.nodes)
-        known = with_ports(
-            replace(known, nodes=tuple(nodes)), ports_from(wish.first_port or known.nodes[0].port, len(known.nodes))
-        )
+    if may_move and wish.first_port:
+        known = _moved(known, ports_from(wish.first_port, len(known.nodes)))
     return known if wish.settings is None else replace(known, settings=dict(wish.settings))
+
+
+def _moved(known: ClusterRecord, ports: list[int]) -> ClusterRecord:
+    """On these ports. Its metrics stay where they are if all of them are its own."""
+    if ports == [node.port for node in known.nodes]:
+        return known
+    nodes = (replace(node, metrics_port=None, usual_metrics_port=None) for node in known.nodes)
+    return with_ports(replace(known, nodes=tuple(nodes)), ports)
 
 
 def differences(known: ClusterRecord, wish: Wish) -> list[str]:

@@ -31,7 +31,7 @@ from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError, NoCluster, PortsTaken
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
 from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
-from klamm.local.topology import has_majority
+from klamm.local.topology import brokers_gone, has_majority, listed
 
 FIRST_PORT = 9092
 START_SECONDS = 60.0
@@ -69,9 +69,13 @@ class LocalCluster:
         return found
 
     def states(self) -> list[NodeState]:
+        return self.states_of(self.record())
+
+    def states_of(self, record: ClusterRecord) -> list[NodeState]:
+        """Of the nodes of this record: for who needs both, of the same moment."""
         for child in self._children:
             child.poll()  # Else those that ended would stay in the system's table for as long as we live.
-        return [NodeState(node, _state(node)) for node in self.record().nodes]
+        return [NodeState(node, _state(node)) for node in record.nodes]
 
     def stopped(self, states: Iterable[NodeState]) -> frozenset[int]:
         """Of the nodes that do not run, those that ended because somebody asked them to: they said so at last."""
@@ -311,16 +315,8 @@ class Begun(NamedTuple):
 
 
 def gone(states: Sequence[NodeState]) -> list[int]:
-    """Brokers that do not run, where the quorum has no majority to decide it. What the others say of them is from
-    before. (Where none runs, and yet somebody answers, they run where we do not see them.)"""
-    running = {node.node_id for node, state in states if state == "running"}
-    if not running or has_majority([node for node, _ in states], running):
-        return []
-    return [node.node_id for node, _ in states if node.is_broker and node.node_id not in running]
-
-
-def listed(node_ids: Sequence[int]) -> str:
-    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
+    """Brokers that do not run, where nobody is left who could decide it."""
+    return brokers_gone([node for node, _ in states], {node.node_id for node, state in states if state == "running"})
 
 
 def _with_metrics_held(stack: ExitStack, record: ClusterRecord, ports: Mapping[int, int]) -> ClusterRecord:

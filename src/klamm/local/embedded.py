@@ -35,8 +35,8 @@ from klamm.local.view import live_brokers
 from klamm.runtime.descriptors import descriptor_limit
 from klamm.runtime.dialer import Dialer, MakeDialer
 from klamm.runtime.loop import Loop
+from klamm.runtime.problems import CannotStart
 from klamm.runtime.process import Running
-from klamm.runtime.taking import CannotStart
 
 START_SECONDS = 60.0
 HAND_OVER_SECONDS = 0.5

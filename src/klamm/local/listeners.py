@@ -41,6 +41,12 @@ def listener_on(port: int) -> Listener | None:
     return next(_who_have({f"socket:[{inode}]" for inode in _inodes(port)}), None)
 
 
+def cluster_on(port: int) -> Path | None:
+    """The directory of the cluster that has this port."""
+    found = listener_on(port)
+    return None if found is None else found.cluster_directory
+
+
 def node_in(directory: Path, lock: str) -> Listener | None:
     """The process of the node whose data this is: it has the lock open, and others may look at that too. None where
     there is none, or somebody whom we may not look at."""

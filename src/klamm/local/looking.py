@@ -20,7 +20,7 @@ from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, NodeRecord
-from klamm.local.topology import has_majority
+from klamm.local.topology import brokers_gone, has_majority
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, controller_seen_by, placement_seen_by
 from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
@@ -66,7 +66,8 @@ class Looker:
 
     def look(self) -> Look:
         began = time.process_time()
-        record, states = self._cluster.record(), self._cluster.states()
+        record = self._cluster.record()
+        states = self._cluster.states_of(record)
         known = {node.node_id: state for node, state in states}
         running = [node for node, state in states if node.is_broker and state == "running"]
         for node in running:
@@ -79,7 +80,7 @@ class Looker:
         alive = {node.node_id for node, state in states if state == "running"}
         can_decide = has_majority(record.nodes, alive)
         self._is_undecided |= not can_decide
-        gone = [node.node_id for node in record.brokers if node not in running] if self._is_undecided else []
+        gone = brokers_gone(record.nodes, alive, is_undecided=self._is_undecided)
         seen = self._asked_anyone(running, gone, who_leads=can_decide)
         if can_decide and seen is not None and seen.controller in alive:
             self._is_undecided = False

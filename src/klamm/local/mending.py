@@ -1,28 +1,25 @@
 """What stands in the way of a cluster's start, found before anything is touched, and the command that mends it.
 
 A directory that holds something else; data of another version or cluster; nodes that run already, all or some; ports
-that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else. Likewise,
-before a command asks a cluster: that another one answers where it would.
+that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else.
 """
 
 import fcntl
 import re
 import shlex
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.local.agreeing import Wish, differences, properties_of
-from klamm.local.listeners import listener_on, node_in
+from klamm.local.listeners import cluster_on, listener_on, node_in
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
 from klamm.local.record import FILE, ClusterRecord, read_record, remove_record
+from klamm.local.topology import listed
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
+from klamm.runtime.taking import LOCK
 
 DATA_VERSION = "1"
-ANSWER_SECONDS = 1.0
-LOCK = ".lock"
-"""Of a node, in its directory, as `klamm.runtime.taking` calls it."""
 NODE, LOG = re.compile("node-[0-9]+"), re.compile(r"node-[0-9]+\.log")
 """What a cluster makes in its directory, one a node. What is called otherwise is somebody else's."""
 OF_A_NODE = frozenset({META_PROPERTIES, "__cluster_metadata-0"})
@@ -51,7 +48,7 @@ def nothing_here(directory: Path, usual_port: int) -> str:
     if near:
         there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
         return f"there is no cluster in {directory}, but {there}; or {makes}"
-    other = _cluster_on(usual_port)
+    other = cluster_on(usual_port)
     if other is None:
         return f"there is no cluster in {directory}; {makes}"
     return f"there is no cluster in {directory}, but one runs from {other}: add --dir {_quoted(other)}; or {makes}"
@@ -80,8 +77,8 @@ def check_nobody_runs(directory: Path, known: ClusterRecord, wish: Wish) -> None
             f"the cluster in {directory} runs already, at {known.bootstrap_servers}{_unlike(known, wish)}; "
             f"`klamm status --watch {at}` shows it, `klamm down {at}` stops it"
         )
-    alive = f"{_nodes(running)} {'runs' if len(running) == 1 else 'run'}"
-    ended = f"{_nodes(dead)} {'is' if len(dead) == 1 else 'are'} dead"
+    alive = f"{listed(running)} {'runs' if len(running) == 1 else 'run'}"
+    ended = f"{listed(dead)} {'is' if len(dead) == 1 else 'are'} dead"
     raise LocalError(
         f"the cluster in {directory} runs already, but not all of it: {alive}, {ended}; "
         f"`klamm node start {' '.join(map(str, dead))} {at}` starts what is missing, `klamm down {at}` stops the rest"
@@ -96,35 +93,6 @@ def _unlike(known: ClusterRecord, wish: Wish) -> str:
     if wish.settings is not None and wish.settings != known.settings:
         unlike += ", and takes --set when it is started again"
     return unlike
-
-
-def check_nobody_else_answers(directory: Path, known: ClusterRecord) -> None:
-    """Another cluster may have the ports of brokers that do not run: who means the one must not change the other. Or
-    their processes cannot be seen from here (another container), and the one who answers is it."""
-    dead = [node for node in known.brokers if node.process is None or state_of(node.process) == "dead"]
-    if not dead:
-        return
-    # Only of a cluster that does not run as a whole this is asked.
-    from klamm.local.asking import Address, NoAnswer
-    from klamm.local.view import cluster_id_seen
-
-    try:
-        answering = cluster_id_seen([Address(known.host, node.port) for node in dead], ANSWER_SECONDS)
-    except NoAnswer:
-        return
-    if answering == known.cluster_id:
-        return
-    there = ",".join(f"{known.host}:{node.port}" for node in dead)
-    other = next(filter(None, (_cluster_on(node.port) for node in dead)), None)
-    whose, add = ("another cluster", f"--bootstrap {there.partition(',')[0]}")
-    if other is not None:
-        whose, add = f"the cluster in {other}", f"--dir {_quoted(other)}"
-    ours = f"the cluster in {directory}"
-    who, alive = f"{ours} does not run", [node for node in known.brokers if node not in dead]
-    if alive:
-        who = f"of {ours} {_nodes([node.node_id for node in dead])} {'is' if len(dead) == 1 else 'are'} dead"
-        add += f"; for the rest of this one, --bootstrap {known.host}:{alive[0].port}"
-    raise LocalError(f"{who}, and {whose} answers at {there}, where it would; if you mean that one, add {add}")
 
 
 def check_data(directory: Path, known: ClusterRecord) -> None:
@@ -223,12 +191,6 @@ def _held_by(directory: Path) -> str | None:
     return f"{directory} holds data in use ({named}), and no {FILE} that names who uses it; {stop}"
 
 
-def _cluster_on(port: int) -> Path | None:
-    """The directory of the cluster that has this port."""
-    found = listener_on(port)
-    return None if found is None else found.cluster_directory
-
-
 def _node_directories(directory: Path) -> list[Path]:
     return [path for path in _called(directory, NODE) if path.is_dir()]
 
@@ -250,14 +212,13 @@ def _is_in_use(path: Path) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError as error:
+        # Another user's, perhaps. Nobody is accused, and nothing deleted.
+        raise LocalError(f"{path} cannot be looked into: {error.strerror}") from error
     return False
 
 
 def _quoted(directory: Path) -> str:
     return shlex.quote(str(directory))
-
-
-def _nodes(node_ids: Sequence[int]) -> str:
-    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"

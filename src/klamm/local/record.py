@@ -3,9 +3,7 @@
 The file is replaced as a whole and changed under a lock, so that two commands at once leave both their changes in it.
 """
 
-import fcntl
 import json
-import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,10 +14,10 @@ from typing import Any
 from klamm.local.problems import LocalError
 from klamm.local.processes import Process
 from klamm.local.topology import PlannedNode
+from klamm.runtime.locks import locked_file
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
-LOCK_ATTEMPTS = 10
 METRICS = "klamm.metrics.listener"
 USUAL_REPLICATION = 3
 
@@ -138,41 +136,15 @@ def locked(directory: Path) -> Iterator[None]:
     left, is removed again."""
     try:
         made = [each for each in (directory, *directory.parents) if not each.exists()]
+        lock = locked_file(directory / LOCK, waits=True)
     except OSError as error:
-        raise _cannot_be_used(directory, error) from error
-    descriptor = _lock_taken(directory)
-    try:
-        yield
-    finally:
-        if made:
-            _remove_unused(directory, made)
-        os.close(descriptor)
-
-
-def _lock_taken(directory: Path) -> int:
-    """The lock of whoever comes to the directory. One that was removed while we waited for it locks nobody out."""
-    path, attempts_left = directory / LOCK, LOCK_ATTEMPTS
-    while True:
-        attempts_left -= 1
+        raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
+    with lock:
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            if isinstance(error, FileNotFoundError) and attempts_left > 0:
-                continue  # Removed right between the two.
-            raise _cannot_be_used(directory, error) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_at(path, descriptor):
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-
-
-def _cannot_be_used(directory: Path, error: OSError) -> LocalError:
-    return LocalError(f"the directory {directory} cannot be used: {error.strerror}")
+            yield
+        finally:
+            if made:
+                _remove_unused(directory, made)
 
 
 def _remove_unused(directory: Path, made: Sequence[Path]) -> None:
@@ -183,13 +155,6 @@ def _remove_unused(directory: Path, made: Sequence[Path]) -> None:
             (directory / LOCK).unlink()
             for path in made:
                 path.rmdir()
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
 
 
 def _document(record: ClusterRecord) -> dict[str, Any]:

@@ -57,11 +57,25 @@ def has_majority(nodes: Sequence[PlannedNode], alive: set[int]) -> bool:
     return 2 * sum(voter in alive for voter in voters) > len(voters)
 
 
+def brokers_gone(nodes: Sequence[PlannedNode], running: set[int], *, is_undecided: bool = False) -> list[int]:
+    """Brokers that do not run, where the quorum has no majority to decide it, or had none and has not decided since.
+    What the others say of them is from before. (Where none runs, and yet somebody answers, they run where we do not see
+    them.)"""
+    if not running or (has_majority(nodes, running) and not is_undecided):
+        return []
+    return [node.node_id for node in nodes if node.is_broker and node.node_id not in running]
+
+
 def voters_that_run(nodes: Sequence[PlannedNode], alive: set[int]) -> str:
     """`1 of 3 voters runs`"""
     voters = [node.node_id for node in nodes if node.is_voter]
     running = sum(voter in alive for voter in voters)
     return f"{running} of {_counted(len(voters), 'voter')} {'runs' if running == 1 else 'run'}"
+
+
+def listed(node_ids: Sequence[int]) -> str:
+    """`node 1`, or `nodes 0, 2`"""
+    return f"node{'' if len(node_ids) == 1 else 's'} {', '.join(map(str, node_ids))}"
 
 
 def _blocks(brokers: int, racks: int) -> list[Block]:

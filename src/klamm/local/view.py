@@ -98,13 +98,12 @@ def live_brokers(address: Address, timeout_seconds: float) -> set[int]:
         return {each.node_id for each in broker.ask(METADATA, 12, MetadataRequest(topics=[])).brokers}
 
 
-def cluster_id_seen(addresses: Sequence[Address], timeout_seconds: float) -> str | None:
-    """Of the cluster that the first of these brokers to answer belongs to; None for one that has none."""
-    _, answer = first_answer(
+def cluster_id_seen(addresses: Sequence[Address], timeout_seconds: float) -> tuple[Address, str | None]:
+    """The first of these brokers to answer, and the cluster it belongs to; None for one that has none."""
+    who, answer = first_answer(
         addresses, timeout_seconds, lambda broker: broker.ask(METADATA, 12, MetadataRequest(topics=[]))
     )
-    found: str | None = answer.cluster_id
-    return found
+    return who, answer.cluster_id
 
 
 def seen_by(broker: Conversation, topics: Sequence[str] | None = None) -> ClusterSeen:

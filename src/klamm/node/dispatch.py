@@ -41,7 +41,7 @@ from klamm.wire.apis import (
 from klamm.wire.connection import Place, ServerConnection
 from klamm.wire.forwarded import ForwardedResponse
 from klamm.wire.frames import encoded_response
-from klamm.wire.headers import UnsupportedVersion, read_request_header
+from klamm.wire.headers import UnsupportedVersion, read_request_header, why_unsupported
 from klamm.wire.messages.envelope import EnvelopeRequest
 
 ELEMENTS = 262_144
@@ -261,8 +261,7 @@ class Dispatch:
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header
         if header.api_key != API_VERSIONS:
-            api = API_BY_KEY.get(header.api_key)
-            reason = str(error) if api is None or api.key in self._served else f"{api.name} is not served here"
+            reason = why_unsupported(header, is_served_here=header.api_key in self._served)
             self._tell(RequestNotUnderstood(connection.peer, reason))
             return False
         from klamm.handlers.api_versions import unsupported

@@ -45,6 +45,18 @@ class Descriptors:
     def name_changed(self, full_path: str) -> None:
         self.unsynced.add(full_path.rpartition("/")[0])
 
+    def moved(self, old: str, new: str) -> None:
+        """A file; or a directory, with the names that changed in it."""
+        if old in self.unsynced:
+            self.unsynced.remove(old)
+            self.unsynced.add(new)
+        self.name_changed(new)
+
+    def directory_removed(self, full_path: str) -> None:
+        """Nothing in it will ever be synced."""
+        self.unsynced.discard(full_path)
+        self.name_changed(full_path)
+
     def opened_for(self, full_path: str, flags: int) -> int:
         """Open a file; if the process has no descriptor left, at the cost of another file that is open."""
         try:

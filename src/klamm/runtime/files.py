@@ -228,13 +228,16 @@ class RealFiles:
             os.makedirs(self.descriptors.full_path(path), exist_ok=True)
 
     def remove_directory(self, path: str) -> None:
+        full_path = self.descriptors.full_path(path)
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
-            os.rmdir(self.descriptors.full_path(path))
+            os.rmdir(full_path)
+        self.descriptors.directory_removed(full_path)
 
     def rename(self, old: str, new: str) -> None:
+        old_full_path, new_full_path = self.descriptors.full_path(old), self.descriptors.full_path(new)
         with disk_errors(old):
-            os.replace(self.descriptors.full_path(old), self.descriptors.full_path(new))
-        self.descriptors.name_changed(self.descriptors.full_path(new))
+            os.replace(old_full_path, new_full_path)
+        self.descriptors.moved(old_full_path, new_full_path)
 
     def remove(self, path: str) -> None:
         with disk_errors(path), contextlib.suppress(FileNotFoundError):

@@ -29,8 +29,9 @@ from klamm.runtime.files import RealFiles
 from klamm.runtime.loop import NEVER, Loop
 from klamm.runtime.monitoring import Monitoring
 from klamm.runtime.observe import FactCounts, log_lines
+from klamm.runtime.problems import AddressTaken, CannotStart
 from klamm.runtime.server import Limits
-from klamm.runtime.taking import AddressTaken, CannotStart, TakenDirectory
+from klamm.runtime.taking import TakenDirectory
 
 
 def run_broker(config: BrokerConfig, cluster_id: str | None = None, make_dialer: MakeDialer = Dialer) -> bool:

@@ -212,8 +212,9 @@ class Disk:
     def listing(self, path: str) -> list[str]:
         if path in self.names:
             raise DiskFailed(f"{path}: Not a directory", errno.ENOTDIR)
-        prefix = f"{path}/" if path else ""
-        below = {name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)}
+        below = self._below(path)
+        if path and not below:
+            raise DiskFailed(f"{path}: No such file or directory", errno.ENOENT)
         return sorted(below - {""})
 
     def make_directory(self, path: str) -> None:
@@ -223,7 +224,7 @@ class Disk:
 
     def remove_directory(self, path: str) -> None:
         self.changing("remove_directory", path, self.life)
-        if self.listing(path):
+        if self._below(path) - {""}:
             raise DiskFailed(f"{path}: Directory not empty", errno.ENOTEMPTY)
         self.change_name(("remove", f"{path}/", None))
 
@@ -278,6 +279,11 @@ class Disk:
     def change_name(self, change: Change) -> None:
         _rename(self.names, change)
         self._changes.append(change)
+
+    def _below(self, path: str) -> set[str]:
+        """What is in a directory: itself too, as an empty name; nothing at all if there is none."""
+        prefix = f"{path}/" if path else ""
+        return {name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)}
 
     def _commit(self) -> None:
         if self._changes:

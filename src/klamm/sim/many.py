@@ -58,16 +58,12 @@ def outcomes(seeds: Iterable[int], jobs: int, without: Collection[str] = ()) -> 
     # it blocked, and so are those that follow them: the thread that forks these is made here, too.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
-        with multiprocessing.get_context("fork").Pool(jobs, _begin_worker, maxtasksperchild=50) as pool:
+        # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
+        with multiprocessing.get_context("fork").Pool(jobs, gc.disable, maxtasksperchild=50) as pool:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             yield from pool.imap_unordered(partial(outcome_of_seed, without=without), seeds)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker() -> None:
-    # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
-    gc.disable()
 
 
 def shrunk(outcome: Outcome) -> Outcome:

@@ -8,8 +8,8 @@ import sys
 from klamm.config import BrokerConfig, ConfigError
 from klamm.runtime.dialer import Dialing
 from klamm.runtime.loop import Loop
+from klamm.runtime.problems import CannotStart
 from klamm.runtime.process import run_broker
-from klamm.runtime.taking import CannotStart
 from klamm.testing.control import Beginning
 from klamm.testing.links import LinkedDialer
 

@@ -33,15 +33,16 @@ class UnsupportedVersion(Malformed):
     """An API or a version that nobody serves. Like Kafka we close the connection; there is no answer to give."""
 
     def __init__(self, header: RequestHeader) -> None:
-        super().__init__(_unsupported(header))
+        super().__init__(f"version {header.api_version} of API {header.api_key}")
         self.header = header
 
 
-def _unsupported(header: RequestHeader) -> str:
+def why_unsupported(header: RequestHeader, *, is_served_here: bool) -> str:
+    """For whoever reads the log. Which APIs there are is written down here; which of them a node serves, it knows."""
     api, version = API_BY_KEY.get(header.api_key), header.api_version
     if api is None:
         return f"there is no API with the key {header.api_key}"
-    if api.serves(version):
+    if not is_served_here:
         return f"{api.name} is not served here"
     why = ", as in Kafka 4: the client is older" if version < api.min_version else ""
     return f"{api.name} is served in versions {api.min_version} to {api.max_version}, not in {version}{why}"

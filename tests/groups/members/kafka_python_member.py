@@ -1,4 +1,8 @@
-"""A member by kafka-python: classic only. Its listener must not block, so it commits between polls only."""
+"""A member by kafka-python: classic only. Its listener must not block, so it commits between polls only.
+
+What it gets back in a rebalance it reads on where it was, not where it has committed. So what is not committed of that
+stays to be committed; only what is lost, or goes to somebody else, is forgotten.
+"""
 
 from typing import Any
 
@@ -19,14 +23,20 @@ ASSIGNORS = {
 
 
 class Listener(ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, handled: Handled) -> None:
+    def __init__(self, handled: Handled, is_cooperative: bool) -> None:
         self._handled = handled
+        self._is_cooperative = is_cooperative
+        """Then it is told of what comes and what goes, else of all that it has."""
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        tell("assigned", partitions=[place.partition for place in assigned])
+        partitions = [place.partition for place in assigned]
+        if not self._is_cooperative:
+            self._handled.forget_all_but(partitions)
+        tell("assigned", partitions=partitions)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        self._handled.forget(place.partition for place in revoked)
+        if self._is_cooperative:
+            self._handled.forget(place.partition for place in revoked)
         tell("revoked", partitions=[place.partition for place in revoked])
 
     def on_partitions_lost(self, lost: Any) -> None:
@@ -61,10 +71,10 @@ def main() -> None:
             consumer.commit({place: OffsetAndMetadata(offset, "", -1) for place, offset in places.items()})
             handled.committed(offsets)
         except KafkaError as error:
-            handled.refused(repr(error))
+            handled.put_off(repr(error))
 
     tell("started")
-    consumer.subscribe([wish.topic], listener=Listener(handled))
+    consumer.subscribe([wish.topic], listener=Listener(handled, wish.assignor == "cooperative-sticky"))
     while not going.now:
         polled = consumer.poll(timeout_ms=100, max_records=200)
         handled.handle((message.partition, message.offset) for messages in polled.values() for message in messages)

@@ -79,10 +79,17 @@ class Handled:
 
     def refused(self, why: object) -> None:
         """The commit did not count; whoever has the partitions now handles these records again."""
+        self.put_off(why)
+        self.uncommitted.clear()
+
+    def put_off(self, why: object) -> None:
+        """The commit did not count, and is tried again."""
         tell("refused", why=str(why)[:200], offsets=self.uncommitted)
         self._last = time.monotonic()
-        self.uncommitted.clear()
 
     def forget(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
             self.uncommitted.pop(partition, None)
+
+    def forget_all_but(self, partitions: Iterable[int]) -> None:
+        self.forget(self.uncommitted.keys() - set(partitions))

@@ -78,8 +78,10 @@ def _run(words: Sequence[str]) -> int:
         print(f"klamm {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        print(unknown(words[0]), file=sys.stderr)
-        return 2
+        from klamm.cli.saying import MISUSED, say
+
+        say(unknown(words[0]))
+        return MISUSED
     return int(import_module(f"klamm.cli.{words[0]}").run(words[1:]))
 
 
@@ -98,10 +100,12 @@ def _written(name: str, action: Callable[[], int]) -> int:
         if problem.errno not in FULL:
             raise
         _drop_output()
+        from klamm.cli.saying import say
+
         if not code:
             with suppress(OSError):
                 where = "" if problem.filename is None else f"{problem.filename}: "
-                print(f"{name}: {where}{problem.strerror}", file=sys.stderr)
+                say(f"{name}: {where}{problem.strerror}")
         return code or 1
     if ended is not None:
         raise ended
@@ -110,13 +114,16 @@ def _written(name: str, action: Callable[[], int]) -> int:
 
 def _drop_output() -> None:
     """Python would complain once more when it flushes at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def help_text() -> str:
     width = max(map(len, COMMANDS))
     text = HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
-    if sys.stdout is None or not sys.stdout.isatty():
+    from klamm.cli.saying import is_terminal
+
+    if not is_terminal(sys.stdout):
         return text
     from shutil import get_terminal_size
 

@@ -1,7 +1,6 @@
 """`klamm completion`: a script that teaches a shell our commands, verbs and options, and names of topics and groups."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -54,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.cli.completion_scripts import SCRIPTS
     from klamm.cli.completion_tree import tree
 
-    sys.stdout.write(SCRIPTS[shell](tree()))
+    print(SCRIPTS[shell](tree()), end="")
     return 0
 
 

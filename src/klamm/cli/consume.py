@@ -20,7 +20,7 @@ from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.no_majority import undecided
 from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, say
+from klamm.cli.saying import FAILED, counted, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_of
 
 DESCRIPTION = """\
@@ -104,6 +104,9 @@ def _run(options: argparse.Namespace) -> int:
     prefix = [sign for sign, wanted in (("%h", options.headers), ("%k", options.key)) if wanted]
     null = options.null.encode(errors="surrogateescape")
     shown = format_of(options.format, options.topic, null, prefix, options.key_separator)
+    if sys.stdout is None:
+        # A group would have read what nobody has seen.
+        raise Misused("standard output is closed; `>/dev/null` reads all the same")
     if options.group and options.partition:
         raise Misused("--group shares partitions out among its members; --partition chooses: say one of them")
     now_ms = int(time.time() * 1_000)
@@ -177,7 +180,7 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
-    progress = Progress(wanted=not sys.stdout.isatty())
+    progress = Progress(wanted=not is_terminal(sys.stdout))
 
     def tell(text: str) -> None:
         progress.clear()

@@ -39,8 +39,9 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         """argparse would keep to itself that a disk is full."""
-        if message:
-            (file or sys.stderr).write(message)
+        said_to = file or sys.stderr
+        if message and said_to is not None:
+            said_to.write(message)
 
     def _has_verbs(self) -> bool:
         return any(action.dest == "verb" for action in self._actions)

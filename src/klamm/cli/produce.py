@@ -39,7 +39,7 @@ from klamm.cli.produce_records import (
 )
 from klamm.cli.produce_sending import Sender
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, say
+from klamm.cli.saying import FAILED, counted, failed, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_made
 
 DESCRIPTION = """\
@@ -147,7 +147,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _reads_a_terminal(options: argparse.Namespace) -> bool:
     reads = not options.value and not options.tombstone and STANDARD_INPUT in (options.file or [STANDARD_INPUT])
-    return reads and sys.stdin.isatty()
+    return reads and is_terminal(sys.stdin)
 
 
 def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:

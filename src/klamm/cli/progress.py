@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from klamm.cli.saying import is_terminal
+
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 0.2
 LINE_SECONDS = 30.0
@@ -18,8 +20,8 @@ class Progress:
 
     def __init__(self, wanted: bool = True, lines: bool = False) -> None:
         """With `lines`, also where there is no terminal."""
-        self._is_terminal = sys.stderr.isatty()
-        self._is_shown = wanted and (self._is_terminal or lines)
+        self._is_terminal = is_terminal(sys.stderr)
+        self._is_shown = wanted and (self._is_terminal or (lines and sys.stderr is not None))
         self._every = EVERY_SECONDS if self._is_terminal else LINE_SECONDS
         self.began = time.monotonic()
         self._next = self.began + (FIRST_SECONDS if self._is_terminal else LINE_SECONDS)

@@ -18,8 +18,9 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def say(text: str) -> None:
-    """To the person, not to the script."""
-    print(text, file=sys.stderr, flush=True)
+    """To the person, not to the script: also where there is nobody, print would take the script's."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
 
 
 def say_result(text: str) -> None:

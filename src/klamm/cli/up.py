@@ -221,15 +221,11 @@ def _interrupted(cluster: LocalCluster) -> int:
     """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
     if not cluster.was_started_here:
         return failed("up", "interrupted; what was started is ended again", 130)
-    # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    everybody = [node.node_id for node in cluster.record().nodes]
-    _say_if_heard("stopping; once more Ctrl-C kills")
     try:
-        late = cluster.down()
-    except KeyboardInterrupt:
-        late = everybody
-        cluster.kill(everybody)
+        late = _stopped_or_killed(cluster)
+    except LocalError as problem:
+        _say_if_heard(f"klamm up: {problem}{RUNS_ON}")
+        return FAILED
     if late:
         _say_if_heard(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
     from klamm.cli.tips import directory_option
@@ -237,6 +233,19 @@ def _interrupted(cluster: LocalCluster) -> int:
     again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
     _say_if_heard(f"stopped; {again}, with its data in {cluster.directory}")
     return 0
+
+
+def _stopped_or_killed(cluster: LocalCluster) -> list[int]:
+    """Those that had to be killed. Whenever the second Ctrl-C comes, it finds somebody."""
+    try:
+        # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _say_if_heard("stopping; once more Ctrl-C kills")
+        return cluster.down()
+    except KeyboardInterrupt:
+        everybody = [node.node_id for node in cluster.record().nodes]
+        cluster.kill(everybody)
+        return everybody
 
 
 def _say_if_heard(text: str) -> None:

@@ -89,6 +89,8 @@ def test_chaos_says_what_is_going_on_and_which_runs_were_done(
         wait_until(lambda: "pause broker 2" in err.getvalue(), "it says what is going on", within_seconds=60)
         return running.Outcome(plan, "loopback", sent=5)
 
+    # What is no terminal is no part of one either, as narrow as it may be.
+    monkeypatch.setenv("COLUMNS", "30")
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setattr(running, "run_once", run_once)

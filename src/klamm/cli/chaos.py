@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
@@ -149,11 +148,8 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
 
 
 def _how_far(options: Namespace, seed: int, seconds: float, latest: str) -> str:
-    """On one line of a terminal, however much is said of the latest event."""
     which = f"run {seed - options.seed + 1} of {options.runs}, " if options.runs > 1 else ""
-    text = f"{which}seed {seed}, {seconds:.0f} s (trouble for {options.seconds:g}): {latest}"
-    width = get_terminal_size().columns - 1
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return f"{which}seed {seed}, {seconds:.0f} s (trouble for {options.seconds:g}): {latest}"
 
 
 def run_line(outcome: "Outcome") -> str:

@@ -34,6 +34,9 @@ def test_many_simulated_runs_leave_a_line(tmp_path: Path) -> None:
     words = ("--first", "5", "--seeds", "2", "--jobs", "2", "--seconds", "2", "--results", str(results))
     ended = klamm("sim", *words, "--json")
     (line,) = results.read_text().splitlines()
+    alone = [klamm("sim", "--seed", seed, "--seconds", "2", "--json").json for seed in ("5", "6")]
+    assert ended.json["events"] == sum(run["events"] for run in alone), "also many last as long as they are told to"
+    assert ended.json["troubleSeconds"] == 2
     assert ended.code == 0 and ended.json["runs"] == json.loads(line)["runs"] == 2
     assert json.loads(line)["acknowledged"] == ended.json["acknowledged"] > 0
 

@@ -250,6 +250,9 @@ class Cluster:
             with Conversation(self._known[0], timeout_seconds) as broker:
                 return broker.ask(api_key, version, request)
         except NoAnswer as problem:
+            if not isinstance(problem.__cause__, TimeoutError):
+                # It did not wait for a decision: it went away, or says what nobody understands.
+                raise
             raise Refused(f"{problem}; {NOT_DECIDED}") from problem
 
     def _first(self, question: Callable[[Conversation], T]) -> T:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from klamm.cli import topic_asking
+from klamm.cli import topic_heard
 from klamm.cli.group_asking import Cluster
-from klamm.cli.topic_asking import partitions_once
+from klamm.cli.topic_heard import partitions_once
 from klamm.ids import TopicPartition
 from klamm.local.view import ClusterSeen, PartitionSeen
 
@@ -33,5 +33,5 @@ def test_a_change_is_waited_for() -> None:
 
 
 def test_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_asking, "CHANGE_HEARD_SECONDS", 0.0)
+    monkeypatch.setattr(topic_heard, "HEARD_SECONDS", 0.0)
     assert partitions_once(Slow(), ["orders"], lambda now: False)[PLACE].leader == 1

@@ -141,6 +141,11 @@ class Cluster:
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
 
+    @property
+    def asked(self) -> Address:
+        """Who has answered last."""
+        return self._known[0]
+
     def of_brokers(
         self,
         addresses: Mapping[int, Address],

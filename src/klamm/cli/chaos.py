@@ -13,7 +13,7 @@ from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, print_json, say
 
 if TYPE_CHECKING:
     from klamm.chaos.abilities import Abilities
@@ -45,7 +45,6 @@ exit code 0: every promise was kept; 1: one was broken, and the directories and 
 
 BROKERS = (3, 5)
 LAST_COMPLAINTS = 10
-INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:

@@ -39,7 +39,7 @@ from klamm.cli.produce_records import (
 )
 from klamm.cli.produce_sending import Sender
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, is_terminal, say
+from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_made
 
 DESCRIPTION = """\
@@ -75,7 +75,6 @@ exit code 0: everything was acknowledged; 1: something was not, or nobody answer
 sense; 130: Ctrl-C, after what was sent until then, or a second one, which gives that up
 """
 
-INTERRUPTED = 130
 INTERRUPTED_SECONDS = 0.5
 """After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
 NAMED_PROBLEMS = 3

@@ -10,6 +10,8 @@ from typing import TextIO
 
 FAILED, MISUSED = 1, 2
 """Exit codes: it could not be done; it was asked for in a way that makes no sense."""
+INTERRUPTED, NOBODY_READS = 130, 141
+"""And as shells know them: Ctrl-C; whoever read our output has gone."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:

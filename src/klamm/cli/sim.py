@@ -10,7 +10,7 @@ from pathlib import Path
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
 from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
@@ -35,7 +35,6 @@ exit code 0: every promise was kept; 1: one was broken; 130: Ctrl-C, after a sum
 
 TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, GROUPS)
 LAST_LINES = 60
-INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:

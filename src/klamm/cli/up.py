@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
-from klamm.cli.saying import FAILED, MISUSED, counted, failed, is_terminal, print_json, say, say_result
+from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, counted, failed, is_terminal, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
@@ -220,7 +220,7 @@ def _runs_nevertheless(cluster: LocalCluster) -> str:
 def _interrupted(cluster: LocalCluster) -> int:
     """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
     if not cluster.was_started_here:
-        return failed("up", "interrupted; what was started is ended again", 130)
+        return failed("up", "interrupted; what was started is ended again", INTERRUPTED)
     try:
         late = _stopped_or_killed(cluster)
     except LocalError as problem:

@@ -127,6 +127,26 @@ def test_ctrl_c_twice_finds_somebody_however_quick_it_is(home: Path) -> None:
     assert [state for _, state in LocalCluster(home).states()] == ["dead"]
 
 
+def test_ctrl_c_in_the_middle_of_an_import_is_one(home: Path) -> None:
+    """Where a class is made Python called it a RuntimeError, and the cluster ran on."""
+    hit = (
+        "import builtins, os, signal, sys\n"
+        "class Hit:\n"
+        "    def __set_name__(self, *_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "imported = builtins.__import__\n"
+        "def importing(name, *others, **named):\n"
+        "    if name == 'klamm.cli.watching': type('Made', (), {'field': Hit()})\n"
+        "    return imported(name, *others, **named)\n"
+        "builtins.__import__ = importing\n"
+        "from klamm.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", hit, "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONG_SECONDS, check=False)
+    assert ended.returncode == 0 and "Traceback" not in ended.stderr and "stopped;" in ended.stderr
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+
+
 @pytest.mark.parametrize("what", ["", "{"])
 def test_ctrl_c_where_somebody_has_removed_the_record_says_what_runs(home: Path, what: str) -> None:
     """It was a stack trace."""

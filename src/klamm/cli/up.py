@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from klamm.cli.interrupting import heard_afterwards
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
 from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, counted, failed, is_terminal, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
@@ -95,7 +96,8 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
     if settings:
-        from klamm.cli.effects import say_without_effect
+        with heard_afterwards():
+            from klamm.cli.effects import say_without_effect
 
         say_without_effect(settings)
     # The live view has them in its first line; a script that reads our output has not.
@@ -182,8 +184,9 @@ def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     if not _is_live(options):
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
-    from klamm.cli.tips import directory_option
-    from klamm.cli.watching import How, shown_as, watch
+    with heard_afterwards():
+        from klamm.cli.tips import directory_option
+        from klamm.cli.watching import How, shown_as, watch
 
     # Who did not ask for lines may read standard output for the servers alone.
     how: How = "live" if _is_live(options) else "plain"

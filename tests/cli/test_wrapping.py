@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from klamm.cli import main, saying, wrapping
+from klamm.cli import main, wrapping
 from klamm.cli.completion_tree import tree
 from klamm.cli.wrapping import wrapped
 
@@ -93,7 +93,7 @@ def test_every_help_there_is_fits_a_terminal(
     """That of an experiment had 114 columns, whatever the terminal had."""
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     monkeypatch.setattr(wrapping, "is_terminal", lambda _: True)
-    monkeypatch.setattr(saying, "is_terminal", lambda _: True)
+    monkeypatch.setattr("klamm.cli.is_terminal", lambda _: True)
     with contextlib.suppress(SystemExit):
         main([*path, "--help"])
     wide = [line for line in capsys.readouterr().out.split("\n") if len(line) > COLUMNS]

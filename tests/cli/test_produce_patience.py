@@ -28,6 +28,8 @@ SETTINGS = {
     "retry.backoff.ms": 10,
     "retry.backoff.max.ms": int(BACKOFF_SECONDS * 1_000),
 }
+SLOWLY_AGAIN = {**SETTINGS, "retry.backoff.ms": 400, "retry.backoff.max.ms": 500}
+"""What is to be sent again is in no queue whenever somebody looks."""
 FAR_TOO_LONG_SECONDS = 60
 RECORD: Record = (b"x", None, ANY_PARTITION, None, None, NOW_MS, None)
 
@@ -56,6 +58,25 @@ def test_what_is_given_up_is_not_sent_under_another_epoch() -> None:
         assert broker.asked.count(PRODUCE) == asked, "and nothing of it is sent any more"
         del sender
         gc.collect()  # It reports to itself, and the broker waits for its connections.
+
+
+def test_what_is_refused_for_now_behind_one_that_has_failed_is_given_up() -> None:
+    """It was tried for ever: one record that was too large, and nobody counted any more what waits."""
+    with TakingBroker("t", says=ErrorCode.MESSAGE_TOO_LARGE) as broker:
+        sender = Sender(broker.servers, "t", SLOWLY_AGAIN, gives_up_after_seconds=1.0)
+        rescue = threading.Timer(FAR_TOO_LONG_SECONDS, sender.give_up)
+        rescue.start()
+        sender.send([RECORD], nothing)
+        sender.flush(nothing)
+        assert (sender.failed, sender.open, sender.gave_up) == (1, 0, False)
+        broker.says = ErrorCode.NOT_ENOUGH_REPLICAS
+        sender.send([RECORD], nothing)
+        sender.flush(nothing)
+        assert rescue.is_alive()
+        assert (sender.sent, sender.acknowledged, sender.open, sender.gave_up) == (2, 0, 1, True)
+        rescue.cancel()
+        del sender, rescue
+        gc.collect()
 
 
 def test_ctrl_c_says_what_is_waited_for_and_a_second_one_gives_it_up() -> None:

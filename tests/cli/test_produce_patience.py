@@ -2,9 +2,6 @@
 
 import gc
 import os
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +15,6 @@ from klamm.cli.produce_records import Meanwhile, Shape, Tally, lines_and_whether
 from klamm.cli.produce_sending import Sender
 from klamm.errors import ErrorCode
 from tests.cli.taking_broker import PRODUCE, TakingBroker
-from tests.harness.waiting import wait_until
 
 BACKOFF_SECONDS = 0.1
 SETTINGS = {
@@ -64,7 +60,7 @@ def test_what_is_refused_for_now_behind_one_that_has_failed_is_given_up() -> Non
     """It was tried for ever: one record that was too large, and nobody counted any more what waits."""
     with TakingBroker("t", says=ErrorCode.MESSAGE_TOO_LARGE) as broker:
         sender = Sender(broker.servers, "t", SLOWLY_AGAIN, gives_up_after_seconds=1.0)
-        rescue = threading.Timer(FAR_TOO_LONG_SECONDS, sender.give_up)
+        rescue = threading.Timer(FAR_TOO_LONG_SECONDS, sender.give_up, ["far too late"])
         rescue.start()
         sender.send([RECORD], nothing)
         sender.flush(nothing)
@@ -77,26 +73,6 @@ def test_what_is_refused_for_now_behind_one_that_has_failed_is_given_up() -> Non
         rescue.cancel()
         del sender, rescue
         gc.collect()
-
-
-def test_ctrl_c_says_what_is_waited_for_and_a_second_one_gives_it_up() -> None:
-    """The first was swallowed without a word, the second ended it without an account."""
-    with writing() as broker:
-        command = [sys.executable, "-m", "klamm", "produce", "t", "--value", "x", "--bootstrap", broker.servers]
-        sending = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        try:
-            wait_until(lambda: broker.asked.count(PRODUCE), "it sends", within_seconds=60)
-            sending.send_signal(signal.SIGINT)
-            assert sending.stderr is not None
-            told = next(line for line in sending.stderr if "no acknowledgement yet" not in line)
-            assert told == "klamm produce: what was sent is waited for; once more Ctrl-C gives it up\n"
-            sending.send_signal(signal.SIGINT)
-            rest = sending.stderr.read()
-            assert "1 sent to t, 0 acknowledged, 0 failed, 1 not acknowledged (may be there)" in rest
-            assert sending.wait(60) == 130
-        finally:
-            sending.kill()
-            sending.wait()
 
 
 @pytest.fixture

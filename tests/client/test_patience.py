@@ -46,6 +46,17 @@ def test_one_partition_that_stands_still_is_enough(patience: Patience, hear: Cal
     assert patience.is_over(11.0)
 
 
+def test_it_is_known_how_long_the_one_that_waits_longest_has_waited(
+    patience: Patience, hear: Callable[[str], None]
+) -> None:
+    for second in range(6):
+        hear(told(p0=(5, second), p1=(1, 7 + (second > 1))))
+        assert not patience.is_over(second)
+        assert patience.silent_seconds == [0, 1, 0, 1, 2, 3][second]
+    hear(told(p0=(0, 11), p1=(0, 9)))
+    assert not patience.is_over(6.0) and patience.silent_seconds == 0.0
+
+
 def test_what_waits_to_be_sent_again_waits(patience: Patience, hear: Callable[[str], None]) -> None:
     """It is in none of its partition's queues: two lines that a broker did not take were tried for ever."""
     for second in range(11):

@@ -36,7 +36,8 @@ def run(arguments: Sequence[str]) -> int:
         silence = Silence(ask, found.append)
 
         def obstacle(sent: Sent) -> str | None:
-            silence.maybe_ask(sent.acknowledged, sent.records - sent.acknowledged - len(sent.errors))
+            waiting = sent.records - sent.acknowledged - len(sent.errors)
+            silence.maybe_ask(sent.acknowledged, waiting, sent.silent_seconds)
             return found.pop() if found else None
 
         return generating.run(options, obstacle, ask)

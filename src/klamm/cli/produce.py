@@ -177,7 +177,7 @@ def _sent(
     silence = Silence(ask, say_obstacle)
 
     def show() -> None:
-        silence.maybe_ask(sender.acknowledged, sender.waiting)
+        silence.maybe_ask(sender.acknowledged, sender.waiting, sender.silent_seconds)
         progress.show(
             lambda: (
                 f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged, "

@@ -74,6 +74,11 @@ class Sender:
         return bool(self._why)
 
     @property
+    def silent_seconds(self) -> float:
+        """Of the partition that waits longest, where we look after each."""
+        return 0.0 if self._patience is None else self._patience.silent_seconds
+
+    @property
     def failed(self) -> int:
         return self.problems.total()
 

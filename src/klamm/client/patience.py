@@ -27,6 +27,8 @@ class Patience:
         self._acknowledged: dict[tuple[str, str], int] = {}
         """Of each partition with records that wait: the last one that was acknowledged."""
         self._since: dict[tuple[str, str], float] = {}
+        self.silent_seconds = 0.0
+        """How long the partition that waits longest has acknowledged nothing, by what was heard last."""
         self._failed: Counter[tuple[str, str]] = Counter()
 
     @property
@@ -57,7 +59,8 @@ class Patience:
             if self._acknowledged.get(place) != acknowledged:
                 self._since[place] = self._clock
         self._acknowledged = waiting
-        return any(self._clock > self._since[place] + self._seconds for place in waiting)
+        self.silent_seconds = max((self._clock - self._since[place] for place in waiting), default=0.0)
+        return self.silent_seconds > self._seconds
 
 
 def _waiting_partitions(

@@ -17,7 +17,8 @@ def make_parser() -> ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    from klamm.cli.group_asking import cluster_of
+    from klamm.cli.group_asking import Refused, cluster_of
+    from klamm.cli.no_majority import refuse_if_undecided
     from klamm.cli.produce_obstacles import Silence, obstacle_to
     from klamm.pipeline.invoice import generating
     from klamm.pipeline.invoice.sending import Sent
@@ -29,6 +30,8 @@ def run(arguments: Sequence[str]) -> int:
         cluster, found = cluster_of(options), list[str]()
         # Where nobody answers, the client library would be silent for half a minute.
         cluster.brokers()
+        if options.topic not in cluster.topics():
+            refuse_if_undecided(options)
 
         def ask() -> str | None:
             return obstacle_to(cluster, options.topic, None, needs_all=True)
@@ -42,4 +45,4 @@ def run(arguments: Sequence[str]) -> int:
 
         return generating.run(options, obstacle, ask)
 
-    return carried_out("pipeline generate", options, generate)
+    return carried_out("pipeline generate", options, generate, Refused)

@@ -42,7 +42,7 @@ class TakingBroker(FakeBroker):
         self, topic: str, leads: Sequence[int] = (0,), leaderless: Sequence[int] = (), says: int = ErrorCode.NONE
     ) -> None:
         super().__init__()
-        self._topic, self._says = topic, says
+        self._topic, self.says = topic, says
         self._partitions = [
             *(MetadataResponsePartition(0, each, ITSELF, 0, [ITSELF], [ITSELF]) for each in leads),
             *(
@@ -86,5 +86,5 @@ class TakingBroker(FakeBroker):
             for each in topic.partition_data:
                 assert each.records is not None
                 self.written |= {(batch.producer_epoch, batch.base_sequence) for _, batch in batches(each.records)}
-                said.append(PartitionProduceResponse(each.index, self._says, -1))
+                said.append(PartitionProduceResponse(each.index, self.says, -1))
         return ProduceResponse([TopicProduceResponse(self._topic, partition_responses=said)])

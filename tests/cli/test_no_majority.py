@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import subprocess
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from random import Random
 import pytest
 
 from klamm.cli import main
+from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import FIND_COORDINATOR, Cluster, Refused
 from klamm.cli.group_seen import committed_offsets
 from klamm.cli.no_majority import undecided
@@ -19,8 +21,9 @@ from klamm.local.asking import DESCRIBE_CLUSTER, METADATA
 from klamm.local.ports import HeldPorts
 from klamm.local.processes import process_of, started
 from klamm.local.record import ClusterRecord, write_record
+from klamm.pipeline.invoice import generating
 from klamm.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
-from klamm.wire.messages.metadata import MetadataResponse
+from klamm.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 from tests.cli.fake_broker import FakeBroker
 
 SAID = "1 of 3 voters runs: no majority, so nothing can be decided; `klamm node start 1 2` mends it"
@@ -133,6 +136,43 @@ def test_it_may_be_why_something_else_failed(
         assert main(["topic", "list"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 and said[1] == f"klamm topic list: {SAID}"
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [(TimeoutError(), "no answer in time"), (ConnectionResetError(), "ConnectionResetError")],
+    ids=["waited in vain", "cut off"],
+)
+def test_it_may_be_why_there_are_no_words(
+    record: ClusterRecord, running: Running, problem: OSError, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said "klamm pipeline generate: ", and nothing more."""
+    running(record, 1)
+
+    def action() -> int:
+        raise problem
+
+    assert carried_out("bench", Namespace(dir=None, bootstrap=None), action) == 1
+    assert capsys.readouterr().err.splitlines() == [f"klamm bench: {words}", f"klamm bench: {SAID}"]
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_invoices_go_to_a_topic_that_is_there(
+    record: ClusterRecord,
+    running: Running,
+    is_there: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A missing one can only be made by a majority: it was waited for, and in the end there was an empty sentence."""
+    monkeypatch.setattr(generating, "run", lambda *_: 0)
+    running(record, 1)
+    topics = [MetadataResponseTopic(0, "invoice")] if is_there else []
+    with FakeBroker(record.nodes[0].port) as broker:
+        broker.answers = {METADATA: lambda _: MetadataResponse(topics=topics)}
+        assert main(["pipeline", "generate", "--count", "10"]) == (0 if is_there else 1)
+    said = capsys.readouterr().err.splitlines()
+    assert said == ([] if is_there else [f"klamm pipeline generate: {SAID}"])
 
 
 def test_a_coordinator_is_not_waited_for_where_nobody_can_choose_one(monkeypatch: pytest.MonkeyPatch) -> None:

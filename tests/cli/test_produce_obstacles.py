@@ -1,7 +1,8 @@
 """What is in the way of records that nobody acknowledges is said while it lasts, and again when they are given up."""
 
+import gc
 from collections.abc import Iterator
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,7 @@ from klamm.wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from tests.cli.fake_broker import FakeBroker
+from tests.cli.taking_broker import TakingBroker
 
 NOBODY = Address("127.0.0.1", 1)
 
@@ -98,12 +100,64 @@ def test_nobody_answers() -> None:
     assert told is not None and told.startswith("no broker answers: 127.0.0.1:1: ")
 
 
-def test_whoever_thinks_before_typing_is_not_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([0.0, 60.0, 60.1, 64.0, 64.0, 64.0])
-    monkeypatch.setattr(produce_obstacles, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+class Clock:
+    """Of the module, in the hands of a test."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(produce_obstacles, "time", made)
+    return made
+
+
+def test_whoever_thinks_before_typing_is_not_silence(clock: Clock) -> None:
     silence = Silence(lambda: "a wall", lambda _: None)
+    clock.now = 60.0
     assert not silence.maybe_ask(acknowledged=0, waiting=1), "it has just been sent"
+    clock.now = 64.0
     assert silence.maybe_ask(acknowledged=0, waiting=1)
+
+
+def test_another_silence_has_another_cause(clock: Clock) -> None:
+    """Only the first was said, and what was given up in the last was blamed on it."""
+    said, walls = list[str](), iter(["a wall", "a ditch"])
+    silence = Silence(lambda: next(walls), said.append)
+    for acknowledged in [0] * 6 + [50, 60] + [60] * 10:
+        silence.maybe_ask(acknowledged, waiting=1)
+        clock.now += 1.0
+    assert said == ["a wall", "a ditch"] and silence.cause() == "a ditch"
+
+
+def test_one_partition_is_silent_beside_others(clock: Clock) -> None:
+    """It was not asked about, because others acknowledged."""
+    said, walls = list[str](), iter(["a wall", "a ditch"])
+    silence = Silence(lambda: next(walls), said.append)
+    for second in range(20):
+        clock.now = float(second)
+        silence.maybe_ask(acknowledged=second, waiting=1, silent_seconds=second)
+    assert said == ["a wall"]
+    silence.maybe_ask(acknowledged=30, waiting=1, silent_seconds=20.0)
+    silence.maybe_ask(acknowledged=30, waiting=0, silent_seconds=0.0)
+    assert silence.obstacle is None, "though nothing more was acknowledged when it was heard that this one goes on"
+    for second in range(20, 40):
+        clock.now = float(second)
+        silence.maybe_ask(acknowledged=30, waiting=1)
+    assert said == ["a wall", "a ditch"]
+
+
+def test_what_fails_ends_no_silence(clock: Clock) -> None:
+    silence = Silence(lambda: "a wall", lambda _: None)
+    for second, waiting in enumerate([1, 1, 1, 1, 1, 0, 0, 1]):
+        clock.now = float(second)
+        silence.maybe_ask(acknowledged=0, waiting=waiting)
+    assert silence.obstacle == "a wall"
 
 
 def test_it_is_asked_only_in_silence_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,3 +170,16 @@ def test_it_is_asked_only_in_silence_and_said_once(monkeypatch: pytest.MonkeyPat
     assert silence.maybe_ask(acknowledged=0, waiting=1)
     assert not silence.maybe_ask(acknowledged=0, waiting=1)
     assert said == ["a wall"] and silence.cause() == "a wall"
+
+
+def test_a_partition_that_nobody_leads_is_named_while_others_acknowledge(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce_obstacles, "SILENT_SECONDS", 0.5)
+    (tmp_path / "input").write_bytes(b"x\n" * 100_000)
+    with TakingBroker("t", leads=[1, 2], leaderless=[0]) as led:
+        where = ("--file", str(tmp_path / "input"), "--rate", "100", "--bootstrap", led.servers)
+        assert main(["produce", "t", "--partition", "any", "--timeout", "3", *where]) == 1
+        gc.collect()
+    first, *_ = capfd.readouterr().err.splitlines()
+    assert first == "klamm produce: no acknowledgement yet: t-0 has no leader; trying for 3 s"

@@ -43,8 +43,9 @@ def carried_out(
     except BrokenPipeError:
         raise
     except OSError as problem:
-        where = "" if problem.filename is None else f"{problem.filename}: "
-        return failed(command, f"{where}{problem.strerror or problem}")
+        code = failed(command, _of_the_system(problem))
+        _maybe_say_undecided(command, options, "")
+        return code
     except Exception as problem:
         if not _is_of_the_client(problem):
             raise
@@ -72,6 +73,13 @@ def _maybe_say_undecided(command: str, options: argparse.Namespace, said: str) -
         words = undecided(options.dir, bootstrap_of(options))
         if words is not None and words not in said:
             say(f"klamm {command}: {words}")
+
+
+def _of_the_system(problem: OSError) -> str:
+    """Some have no words: the `TimeoutError` of whoever waited for another thread."""
+    where = "" if problem.filename is None else f"{problem.filename}: "
+    wordless = "no answer in time" if isinstance(problem, TimeoutError) else type(problem).__name__
+    return f"{where}{problem.strerror or str(problem) or wordless}"
 
 
 def _is_of_the_client(problem: Exception) -> bool:

@@ -17,7 +17,8 @@ def make_parser() -> ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
-    from klamm.cli.group_asking import cluster_of
+    from klamm.cli.group_asking import Refused, cluster_of
+    from klamm.cli.no_majority import refuse_if_undecided
     from klamm.cli.produce_obstacles import Silence, obstacle_to
     from klamm.pipeline.invoice import generating
     from klamm.pipeline.invoice.sending import Sent
@@ -29,6 +30,8 @@ def run(arguments: Sequence[str]) -> int:
         cluster, found = cluster_of(options), list[str]()
         # Where nobody answers, the client library would be silent for half a minute.
         cluster.brokers()
+        if options.topic not in cluster.topics():
+            refuse_if_undecided(options)
 
         def ask() -> str | None:
             return obstacle_to(cluster, options.topic, None, needs_all=True)
@@ -36,9 +39,10 @@ def run(arguments: Sequence[str]) -> int:
         silence = Silence(ask, found.append)
 
         def obstacle(sent: Sent) -> str | None:
-            silence.maybe_ask(sent.acknowledged, sent.records - sent.acknowledged - len(sent.errors))
+            waiting = sent.records - sent.acknowledged - len(sent.errors)
+            silence.maybe_ask(sent.acknowledged, waiting, sent.silent_seconds)
             return found.pop() if found else None
 
         return generating.run(options, obstacle, ask)
 
-    return carried_out("pipeline generate", options, generate)
+    return carried_out("pipeline generate", options, generate, Refused)

@@ -1,7 +1,6 @@
 """`klamm produce`: lines, JSON, files or words into a topic, and an account of what became of them."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from klamm.cli.options import (
     rate_of,
     seconds_of,
 )
+from klamm.cli.produce_ending import flushed, say_outcome
 from klamm.cli.produce_obstacles import Silence, obstacle_to
 from klamm.cli.produce_records import (
     FEW_BYTES,
@@ -75,9 +75,6 @@ exit code 0: everything was acknowledged; 1: something was not, or nobody answer
 sense; 130: Ctrl-C, after what was sent until then, or a second one, which gives that up
 """
 
-INTERRUPTED_SECONDS = 0.5
-"""After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
-NAMED_PROBLEMS = 3
 STANDARD_INPUT = "-"
 
 
@@ -180,7 +177,7 @@ def _sent(
     silence = Silence(ask, say_obstacle)
 
     def show() -> None:
-        silence.maybe_ask(sender.acknowledged, sender.waiting)
+        silence.maybe_ask(sender.acknowledged, sender.waiting, sender.silent_seconds)
         progress.show(
             lambda: (
                 f"{sender.sent:,} sent, {sender.acknowledged:,} acknowledged, "
@@ -188,69 +185,23 @@ def _sent(
             )
         )
 
-    interrupted_seconds: float | None = None
-
-    def show_end() -> None:
-        nonlocal interrupted_seconds
-        show()
-        if interrupted_seconds is not None and progress.seconds > interrupted_seconds + INTERRUPTED_SECONDS:
-            interrupted_seconds = None
-            progress.clear()
-            say("klamm produce: what was sent is waited for; once more Ctrl-C gives it up")
-
     meanwhile.act = lambda: sender.listen(show)
     code = 0
     try:
-        if options.rate:
-            records = sender.paced(records, options.rate, show)
-        sender.send(records, show)
-        sender.flush(show)
-    except BadLine as problem:
-        progress.clear()
-        code = failed("produce", f"{problem}; nothing from there on was sent")
-    except KeyboardInterrupt:
-        code, interrupted_seconds = INTERRUPTED, progress.seconds
+        try:
+            if options.rate:
+                records = sender.paced(records, options.rate, show)
+            sender.send(records, show)
+        except BadLine as problem:
+            progress.clear()
+            code = failed("produce", f"{problem}; nothing from there on was sent")
+    except KeyboardInterrupt:  # Also one that comes while the line is complained of.
+        code = INTERRUPTED
     finally:
         # Whatever has ended it: what was sent until then is on its way, and is accounted for.
-        try:
-            sender.flush(show_end)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-            sender.give_up()
-            sender.flush(show)
-        progress.clear()
-        _say_outcome(sender, silence, progress.seconds, options)
+        code = flushed(sender, progress, show, code)
+        say_outcome(sender, silence, progress, options, is_interrupted=code == INTERRUPTED)
     return code or (0 if sender.acknowledged == sender.sent else FAILED)
-
-
-def _say_outcome(sender: Sender, silence: Silence, seconds: float, options: argparse.Namespace) -> None:
-    for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
-        obstacle = silence.cause() if problem == sender.timed_out else None
-        how = "given up" if problem == sender.timed_out else "failed"
-        say(f"klamm produce: {counted(count, 'record')} {how}: {problem}{f' ({obstacle})' if obstacle else ''}")
-    if sender.gave_up:
-        say("klamm produce: nothing was sent after that")
-    failed_for_sure = sender.failed - sender.open
-    if options.json:
-        document = {
-            "topic": options.topic,
-            "sent": sender.sent,
-            "acknowledged": sender.acknowledged,
-            "failed": failed_for_sure,
-            "not_acknowledged": sender.open,
-            "problems": dict(sender.problems),
-            "seconds": round(seconds, 3),
-        }
-        print(json.dumps(document, indent=2), flush=True)
-        return
-    # Nobody acknowledges with acks=0: it has left this machine, that is all.
-    how = "handed to the network" if ACKS[options.acks] == 0 else "acknowledged"
-    may_be = "may be there" if sender.open == 1 else "some may be there"
-    more = f", {sender.open:,} not acknowledged ({may_be})" if sender.open else ""
-    say(
-        f"{sender.sent:,} sent to {options.topic}, {sender.acknowledged:,} {how}, {failed_for_sure:,} failed{more} "
-        f"in {seconds:.2f} s ({sender.acknowledged / seconds:,.0f} a second)"
-    )
 
 
 # What the options mean.

@@ -1,4 +1,4 @@
-"""What stands in the way of records that nobody acknowledges: asked when it takes long, and said once.
+"""What stands in the way of records that nobody acknowledges: asked when it takes long, and said once in an outage.
 
 librdkafka tries until the time is up and says that it was. Why, the brokers know: a partition without a leader, too few
 replicas in sync, a leader that stands still.
@@ -28,18 +28,27 @@ class Silence:
         self._on_found = on_found
         self._acknowledged = 0
         self._was_waiting = False
-        self._since = time.monotonic()
+        self._since = self._asked = time.monotonic()
         self.obstacle: str | None = None
+        """Of this silence: another one has its own."""
+        self._acknowledged_then = 0
 
-    def maybe_ask(self, acknowledged: int, waiting: int) -> bool:
-        """Whether it was asked. Once something was found, it is not asked again."""
+    def maybe_ask(self, acknowledged: int, waiting: int, silent_seconds: float = 0.0) -> bool:
+        """Whether it was asked. Once something was found, it is not asked again until that is over.
+
+        `silent_seconds` are of a single partition, if somebody knows: others may acknowledge meanwhile.
+        """
+        now = time.monotonic()
         if acknowledged != self._acknowledged or not waiting or not self._was_waiting:
             # Also when it is the first that waits: whoever types may have been thinking for a while.
-            self._acknowledged, self._was_waiting, self._since = acknowledged, waiting > 0, time.monotonic()
-        if self.obstacle is not None or time.monotonic() < self._since + SILENT_SECONDS:
+            self._acknowledged, self._was_waiting, self._since = acknowledged, waiting > 0, now
+        if acknowledged != self._acknowledged_then and silent_seconds < SILENT_SECONDS:
+            self.obstacle = None
+        is_silent = max(now - self._since, silent_seconds) >= SILENT_SECONDS
+        if self.obstacle is not None or not is_silent or now < self._asked + SILENT_SECONDS:
             return False
-        self.obstacle = self._ask()
-        self._since = time.monotonic()
+        self.obstacle, self._acknowledged_then = self._ask(), acknowledged
+        self._asked = time.monotonic()
         if self.obstacle is not None:
             self._on_found(self.obstacle)
         return True

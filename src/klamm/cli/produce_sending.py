@@ -57,7 +57,8 @@ class Sender:
         self.problems: Counter[str] = Counter()
         self.open = 0
         """Of the problems: records that may have been written."""
-        self.gave_up = False
+        self._why = ""
+        """It gave up, by which name the problem of what was thrown away is counted."""
         kafka = library()
         self._failure: type[Exception] = kafka.KafkaException
         self.timed_out: str = kafka.KafkaError(kafka.KafkaError._MSG_TIMED_OUT).str()
@@ -67,6 +68,15 @@ class Sender:
         self._patience = None if gives_up_after_seconds is None else Patience(gives_up_after_seconds)
         patient = {} if self._patience is None else self._patience.settings
         self._producer: Any = new_producer(bootstrap, {**settings, **patient, "on_delivery": self._report})
+
+    @property
+    def gave_up(self) -> bool:
+        return bool(self._why)
+
+    @property
+    def silent_seconds(self) -> float:
+        """Of the partition that waits longest, where we look after each."""
+        return 0.0 if self._patience is None else self._patience.silent_seconds
 
     @property
     def failed(self) -> int:
@@ -141,15 +151,15 @@ class Sender:
             self._producer.poll(0)
             on_round()
 
-    def give_up(self) -> None:
-        """What waits is thrown away, so that nothing of it is written later, or again."""
-        self.gave_up = True
+    def give_up(self, why: str) -> None:
+        """What waits is thrown away, so that nothing of it is written later, or again. The first reason is the one."""
+        self._why = self._why or why
         self._producer.purge()
 
     def _maybe_give_up(self) -> bool:
         """Whether it has."""
         if self._patience is not None and not self.gave_up and self._patience.is_over(time.monotonic()):
-            self.give_up()
+            self.give_up(self.timed_out)
         return self.gave_up
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
@@ -176,5 +186,5 @@ class Sender:
 
     def _note(self, problem: "KafkaError") -> None:
         is_purged = problem.code() in self._purged
-        self.problems[self.timed_out if is_purged else problem.str()] += 1
+        self.problems[self._why if is_purged else problem.str()] += 1
         self.open += is_purged or problem.code() in self._open

@@ -80,8 +80,17 @@ def test_whoever_sends_slowly_gives_up_as_soon(monkeypatch: pytest.MonkeyPatch) 
 def test_one_partition_that_stands_still_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """What others acknowledged began the time anew: for a whole round, which is half an hour at ten a second."""
     monkeypatch.setattr(sending, "GIVE_UP_SECONDS", 2.0)
+    silent: list[float] = []
     with TakingBroker("invoice", leads=[1, 2], leaderless=[0]) as broker:
-        sent = sending.send(generated(RECIPE), broker.servers, "invoice", per_second=50, on_sent=lambda _: None)
+        sent = sending.send(
+            generated(RECIPE),
+            broker.servers,
+            "invoice",
+            per_second=50,
+            on_sent=lambda _: None,
+            on_progress=lambda sent: silent.append(sent.silent_seconds),
+        )
+    assert any(0.5 < seconds < 2.0 for seconds in silent), "and is seen to"
     assert 0 < sent.acknowledged < sent.records < COUNT
     assert len(sent.errors) == sent.records - sent.acknowledged
 

@@ -49,6 +49,8 @@ class Sent:
     records: int = 0
     acknowledged: int = 0
     errors: list[str] = field(default_factory=list)
+    silent_seconds: float = 0.0
+    """How long the partition that waits longest has acknowledged nothing."""
     was_silent: bool = False
     """A partition, for longer than one waits."""
 
@@ -165,7 +167,9 @@ class _Way:
         return bool(self._given_up)
 
     def _why_to_give_up(self) -> str:
-        if self._patience.is_over(self._clock()):
+        is_over = self._patience.is_over(self._clock())
+        self.sent.silent_seconds = self._patience.silent_seconds
+        if is_over:
             self.sent.was_silent = True
             return f"given up because a partition acknowledged nothing for {GIVE_UP_SECONDS:g} s"
         return "given up because it was asked to end" if self._has_to_end() else ""

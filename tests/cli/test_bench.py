@@ -45,4 +45,6 @@ def test_what_is_refused_leaves_nothing_behind(klamm_command: Klamm) -> None:
     code, out, err = klamm_command("bench", "--replication", "9")
     assert (code, out) == (1, b"") and "klamm bench: klamm-bench-" in err
     assert klamm_command("bench", "--records", "0")[0] == 2
+    code, out, err = klamm_command("bench", "--records", "100", "--size", "2000000")
+    assert (code, out) == (1, b"") and "a record of 2,000,000 bytes was not taken: " in err
     assert b"klamm-bench" not in klamm_command("topic", "list")[1]

@@ -8,7 +8,7 @@ import pytest
 from klamm.cli import consume_waiting
 from klamm.cli.consume_bounds import NoLeader
 from klamm.cli.consume_reading import Reading
-from klamm.cli.consume_waiting import PATIENCE_SECONDS, Waiting, once_led
+from klamm.cli.consume_waiting import FORMER, PATIENCE_SECONDS, Waiting, once_led
 from klamm.cli.group_asking import Refused
 from klamm.cli.progress import Progress
 from klamm.local.asking import NoAnswer
@@ -146,6 +146,26 @@ def test_a_group_that_lets_nobody_in_is_said_once() -> None:
         world.waiting.tell_of_group("g", why)
     assert world.said == ["waiting to be let into group g: 2 of 3 nodes are dead"]
     assert asked == [True], "it takes a second for every node that is dead"
+
+
+def test_after_an_outage_a_group_may_have_to_let_us_in_again() -> None:
+    """It said "it goes on", and nothing came for as long as the member it had been before was waited for."""
+    world, is_in = World(follows=True), False
+    world.waiting = Waiting(world._stops, world.said.append, lambda: is_in, follows=True)
+    for _ in range(2):
+        world.problem = NoLeader("t", 3)
+        world.waiting.look(5.0)
+        world.problem = None
+        world.waiting.look(5.0)
+        world.waiting.tell_of_group("g", lambda: None)
+        world.waiting.tell_of_group("g", lambda: None)
+    assert world.said == [STUCK, "what was in the way is over", f"waiting to be let into group g: {FORMER}"] * 2
+    is_in = True
+    world.problem = NoLeader("t", 3)
+    world.waiting.look(5.0)
+    world.problem = None
+    world.waiting.look(5.0)
+    assert world.said[-1] == "it goes on"
 
 
 def test_the_counter_is_cleared_before_anything_is_said(

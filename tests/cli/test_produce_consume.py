@@ -269,6 +269,12 @@ def test_it_ends_at_the_end_that_was_there(klamm_command: Klamm, servers: str, c
     assert sorted(number for number in map(int, out.split()) if number < 100) == list(range(20))
 
 
+def test_an_offset_beyond_the_end_is_said_to_be(klamm_command: Klamm, counted: str) -> None:
+    code, out, err = klamm_command("consume", counted, "--from", "9999", "--count", "1")
+    assert (code, out) == (0, b"")
+    assert f"offset 9999 is beyond the end of the log, {counted} ends at 10; that is taken instead" in err
+
+
 def test_nothing_there_is_said(klamm_command: Klamm, servers: str, topic: str) -> None:
     create_topic(servers, topic, 2)
     code, out, err = klamm_command("consume", topic)

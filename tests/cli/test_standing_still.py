@@ -60,7 +60,7 @@ def test_who_stands_still_is_named_and_the_rest_is_shown(
         capsys.readouterr()
         assert main(["topic", "list", "--json", "--bootstrap", servers]) == 0
         said = capsys.readouterr()
-        assert f"{first} does not answer yet; asking on" in said.err.splitlines()
+        assert f"klamm: {first} does not answer yet; asking on" in said.err.splitlines()
         (invoice,) = [each for each in json.loads(said.out) if each["topic"] == "invoice"]
         assert invoice["records"] is None and invoice["partitions"] == 3
         assert main(["group", "list", "--bootstrap", servers]) == 1

@@ -179,6 +179,18 @@ def test_an_experiment_that_cannot_be_done_says_why_in_a_line(
     assert list(scratch.iterdir()) == []
 
 
+def test_whoever_has_read_enough_ends_it_without_a_word(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`| head -3`: as of every other command, and not as if a claim did not hold."""
+
+    def enough(stage: Stage) -> Measured:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(lab, "experiment", _instead(enough))
+    with pytest.raises(BrokenPipeError):
+        lab.run(["acks"])
+    assert list(scratch.iterdir()) == []
+
+
 def _instead(measured: Callable[[Stage], Measured]) -> Callable[[str], Experiment]:
     """An experiment of this name on a single broker."""
     return lambda name: Experiment(name, "a title", "a plan", Layout(brokers=1), measured)

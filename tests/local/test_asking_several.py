@@ -151,4 +151,4 @@ def test_who_does_not_answer_is_named_while_others_are_asked(
     monkeypatch.setattr(asking_several, "SOON_SECONDS", 0.05)
     broker.answers = {METADATA: lambda request: MetadataResponse()}
     assert main(["group", "list", "--bootstrap", f"{paused},{broker.address}"]) == 0
-    assert capsys.readouterr() == ("no groups\n", f"{paused} does not answer yet; asking on\n")
+    assert capsys.readouterr() == ("no groups\n", f"klamm: {paused} does not answer yet; asking on\n")

@@ -73,13 +73,15 @@ def measured_produce(
 
     sender.send([_record(first)], show)
     sender.flush(show)
+    if sender.problems:
+        raise Refused(f"a record of {len(first):,} bytes was not taken: {', '.join(sender.problems)}")
     began = time.monotonic()
     sender.send(map(_record, islice(values, records)), show)
     sender.flush(show)
     seconds = time.monotonic() - began
     if sender.acknowledged < sender.sent:
         problems = ", ".join(sender.problems) or "no acknowledgement"
-        raise Refused(f"{sender.failed:,} of {sender.sent:,} records were not acknowledged: {problems}")
+        raise Refused(f"{sender.failed:,} of {records:,} records were not acknowledged: {problems}")
     return Throughput(records, len(first), seconds)
 
 

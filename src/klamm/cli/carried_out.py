@@ -60,7 +60,7 @@ def nobody(problem: NoAnswer) -> str:
 def _way_back(options: argparse.Namespace) -> str | None:
     from klamm.cli.tips import way_back
 
-    with suppress(LocalError):
+    with suppress(LocalError, Misused):
         return way_back(options.dir, bootstrap_of(options))
     return None
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
 from klamm.cli.interrupting import terminated_as_interrupted
-from klamm.cli.options import add_json, parser_of
+from klamm.cli.options import MOST_64, add_json, count_of, parser_of, seconds_of, whole_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, print_json, say
@@ -49,9 +49,13 @@ LAST_COMPLAINTS = 10
 
 def make_parser() -> ArgumentParser:
     parser = parser_of("chaos", DESCRIPTION, EXAMPLES)
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the seed of the first run (0)")
-    parser.add_argument("--runs", type=int, default=1, metavar="COUNT", help="so many, one after the other (1)")
-    parser.add_argument("--seconds", type=float, default=60.0, metavar="S", help="trouble for so long in each (60)")
+    parser.add_argument("--seed", type=count_of, default=0, metavar="N", help="the seed of the first run (0)")
+    parser.add_argument(
+        "--runs", type=whole_of(1, MOST_64), default=1, metavar="COUNT", help="so many, one after the other (1)"
+    )
+    parser.add_argument(
+        "--seconds", type=seconds_of, default=60.0, metavar="S", help="trouble for so long in each (60)"
+    )
     parser.add_argument("--brokers", type=int, default=3, choices=BROKERS, help="in the cluster (3)")
     parser.add_argument("--without", default="", metavar="NAMES", help="less trouble: names of faults, with commas")
     parser.add_argument("--loopback", action="store_true", help="no network namespaces: links stay as they are")
@@ -69,8 +73,6 @@ def run(arguments: Sequence[str]) -> int:
     if unknown:
         hint = did_you_mean(unknown[0], KINDS) or f" There are {', '.join(KINDS)}."
         parser.error(f"there is no such fault: {', '.join(unknown)}.{hint}")
-    if options.runs < 1 or options.seconds <= 0:
-        parser.error("at least one run, for some time")
     from klamm.chaos.problems import ChaosError
 
     try:

@@ -110,7 +110,7 @@ def _names(kind: str, command: Sequence[str], options: argparse.Namespace) -> li
         return _nodes(command, options)
     if kind in (TOPIC_SETTINGS, BROKER_SETTINGS):
         return _settings(kind, is_looking=command[:2] == ["config", "show"])
-    addresses = addresses_of(bootstrap_of(options))
+    addresses = addresses_of(bootstrap_of(options, tell=False))
     if kind == "groups":
         return _groups(addresses)
     return _topics(addresses, is_deleting=command[:2] == ["topic", "delete"])

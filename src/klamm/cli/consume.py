@@ -18,7 +18,16 @@ from klamm.cli.consume_waiting import Waiting, once_led
 from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Refused
 from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.no_majority import undecided
-from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
+from klamm.cli.options import (
+    MOST_32,
+    Misused,
+    add_where,
+    addresses_of,
+    bootstrap_of,
+    count_of,
+    parser_of,
+    whole_of,
+)
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_of
@@ -74,7 +83,11 @@ def make_parser() -> argparse.ArgumentParser:
     what.add_argument("--follow", action="store_true", help="wait for more")
     what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
     what.add_argument(
-        "--partition", type=int, action="append", metavar="N", help="only this one; repeatable; else all of them"
+        "--partition",
+        type=whole_of(0, MOST_32),
+        action="append",
+        metavar="N",
+        help="only this one; repeatable; else all of them",
     )
     what.add_argument(
         "--group", metavar="GROUP", help="go on where this group was, and commit; --from is for where it never was"
@@ -122,6 +135,9 @@ def _run(options: argparse.Namespace) -> int:
         return extent_of(cluster, options.topic, there, ISOLATION[options.isolation])
 
     extent = once_led(ask, lambda text: say(f"klamm consume: {text}")) if options.follow else ask()
+    if begin.offset is not None and begin.offset > max(extent.ends.values()):
+        where = f"{options.topic} ends at {max(extent.ends.values())}"
+        say(f"klamm consume: offset {begin.offset} is beyond the end of the log, {where}; that is taken instead")
     consumption = Consumption(options, cluster, extent, begin, until)
     return _print_all(consumption, bootstrap, shown)
 
@@ -186,7 +202,7 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
         progress.clear()
         say(f"klamm consume: {text}")
 
-    waiting = Waiting(consumption.stops_now, tell, follows=options.follow)
+    waiting = Waiting(consumption.stops_now, tell, lambda: reading.has_begun, follows=options.follow)
 
     def look_again(quiet_seconds: float) -> None:
         _maybe_stop(reading, consumption, waiting, quiet_seconds)

@@ -15,6 +15,7 @@ from klamm.local.asking import NoAnswer
 
 PATIENCE_SECONDS = 30.0
 PAUSE_SECONDS = 0.3
+FORMER = "whoever was in it and went without a word counts until its session is over, 45 s unless it said otherwise"
 T = TypeVar("T")
 
 
@@ -40,10 +41,17 @@ def once_led(ask: Callable[[], T], tell: Callable[[str], None]) -> T:
 
 class Waiting:
     def __init__(
-        self, stops_now: Callable[[], Mapping[int, int]], tell: Callable[[str], None], *, follows: bool
+        self,
+        stops_now: Callable[[], Mapping[int, int]],
+        tell: Callable[[str], None],
+        is_in: Callable[[], bool] = lambda: True,
+        *,
+        follows: bool,
     ) -> None:
+        """`is_in`: whether a group has let us in, for whoever is to be in one."""
         self._stops_now = stops_now
         self._tell = tell
+        self._is_in = is_in
         self._follows = follows
         self._obstacle: Refused | NoAnswer | None = None
         self._refused_since = 0.0
@@ -72,11 +80,10 @@ class Waiting:
             self._maybe_go_on()
 
     def tell_of_group(self, group: str, ask_why: Callable[[], str | None]) -> None:
-        """It has not let us in; once."""
+        """It has not let us in; once, and once more after an outage: we are there ourselves as who we were before."""
         if not self._has_told_of_group:
             self._has_told_of_group = True
-            why = ask_why()
-            self._tell(f"waiting to be let into group {group}{f': {why}' if why else ''}")
+            self._tell(f"waiting to be let into group {group}: {ask_why() or FORMER}")
 
     def _is_for_good(self, problem: Refused | NoAnswer, quiet_seconds: float) -> bool:
         if not self._follows:
@@ -94,9 +101,14 @@ class Waiting:
         self._obstacle = problem
 
     def _maybe_go_on(self) -> None:
-        if self._obstacle is not None:
-            self._obstacle = None
+        if self._obstacle is None:
+            return
+        self._obstacle = None
+        if self._is_in():
             self._tell("it goes on")
+        else:
+            self._tell("what was in the way is over")
+            self._has_told_of_group = False
 
 
 def _in_words(problem: Refused | NoAnswer) -> str:

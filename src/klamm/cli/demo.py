@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from klamm.cli.options import parser_of
+from klamm.cli.options import count_of, parser_of
 from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, failed, print_json, say
 
 DESCRIPTION = """\
@@ -55,9 +55,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("demo", DESCRIPTION, EXAMPLES)
     parser.add_argument("--no-spark", action="store_true", help="the part without Spark")
     parser.add_argument("--keep", action="store_true", help="leave the brokers and the data there, and say where")
-    parser.add_argument("--count", type=int, default=COUNT, metavar="N", help="invoices (%(default)s)")
+    parser.add_argument("--count", type=count_of, default=COUNT, metavar="N", help="invoices (%(default)s)")
     parser.add_argument(
-        "--seed", type=int, default=7, metavar="N", help="the same seed, the same invoices (%(default)s)"
+        "--seed", type=count_of, default=7, metavar="N", help="the same seed, the same invoices (%(default)s)"
     )
     parser.add_argument("--plain", action="store_true", help="lines only, no colours and nothing that moves")
     parser.add_argument("--json", action="store_true", help="for programs: the reckoning as JSON on standard output")

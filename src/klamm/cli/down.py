@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
-from klamm.cli.options import add_directory, parser_of
+from klamm.cli.options import add_directory, parser_of, seconds_of
 from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
 from klamm.cli.tips import directory_option
 from klamm.local.cluster import STOP_SECONDS, LocalCluster
@@ -30,7 +30,7 @@ def make_parser() -> ArgumentParser:
     add_directory(parser)
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds_of,
         default=STOP_SECONDS,
         metavar="SECONDS",
         help=f"how long nodes may take to stop, {STOP_SECONDS:.0f} by default",

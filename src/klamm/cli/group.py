@@ -7,7 +7,7 @@ from klamm.cli import group_changes, group_resets, group_views
 from klamm.cli.carried_out import carried_out
 from klamm.cli.group_asking import Refused
 from klamm.cli.group_seen import CLASSIC, CONSUMER
-from klamm.cli.options import add_asking_verb, parser_of
+from klamm.cli.options import MOST_64, add_asking_verb, count_of, parser_of, whole_of
 
 DESCRIPTION = """\
 Consumer groups of a cluster: of the one that --bootstrap names, or the one `klamm up` keeps in --dir.
@@ -87,6 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
     delete = add_asking_verb(
         verbs, "delete", "forget groups with all their offsets", group_changes.delete, DELETE_EXAMPLES
     )
+    delete.set_defaults(deletes=True)
     delete.add_argument("group", nargs="+", metavar="GROUP")
     _add_reset_offsets(verbs)
     delete_offsets = add_asking_verb(
@@ -96,6 +97,7 @@ def make_parser() -> argparse.ArgumentParser:
         group_changes.delete_offsets,
         DELETE_OFFSETS_EXAMPLES,
     )
+    delete_offsets.set_defaults(deletes=True)
     delete_offsets.add_argument("group", metavar="GROUP")
     _add_topic(delete_offsets)
     return parser
@@ -130,8 +132,10 @@ def _add_reset_offsets(verbs: "argparse._SubParsersAction[argparse.ArgumentParse
     target.add_argument("--to-earliest", action="store_true", help="the beginning of each log")
     target.add_argument("--to-latest", action="store_true", help="the end of each log")
     target.add_argument("--to-current", action="store_true", help="where it is; the end where nothing is committed")
-    target.add_argument("--to-offset", type=int, metavar="N", help="this offset")
-    target.add_argument("--shift-by", type=int, metavar="N", help="so many on, or back if negative")
+    target.add_argument("--to-offset", type=count_of, metavar="N", help="this offset")
+    target.add_argument(
+        "--shift-by", type=whole_of(-MOST_64, MOST_64), metavar="N", help="so many on, or back if negative"
+    )
     target.add_argument("--to-datetime", metavar="TIME", help="the first record at this time or later, ISO 8601")
     target.add_argument("--by-duration", metavar="DURATION", help="so long before now, ISO 8601 as P1DT2H")
     target.add_argument("--from-file", metavar="CSV", help="lines of topic,partition,offset")

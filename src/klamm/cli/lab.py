@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 What replication promises, shown on a real cluster: each experiment starts one of its own (free ports, a temporary
 directory, removed at the end and on Ctrl-C), breaks something in it, counts with a real client what became of the
-records, draws it, and says whether the promise was kept. Each takes some ten seconds. Without a name: the list.
+records, draws it, and says whether the promise was kept. Each takes two to fifteen seconds. Without a name: the list.
 """
 
 EXAMPLES = """\
@@ -43,6 +43,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         with terminated_as_interrupted():
             return _run(options)
+    except BrokenPipeError:
+        raise  # `| head` has read what it wanted.
     except (LabError, LocalError, NoAnswer, OSError) as problem:
         return failed(f"lab {options.experiment}", problem)
 

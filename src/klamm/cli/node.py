@@ -4,8 +4,9 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from klamm.cli.options import add_directory, parser_of
+from klamm.cli.options import MOST_32, add_directory, parser_of, seconds_of, whole_of
 from klamm.cli.saying import MISUSED, failed, say
+from klamm.cli.tips import directory_option
 from klamm.local.cluster import START_SECONDS, STOP_SECONDS, LocalCluster
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.topology import listed
@@ -13,7 +14,7 @@ from klamm.local.topology import listed
 DESCRIPTION = """\
 Do something to nodes of a cluster that `klamm up` started:
 
-  stop     end cleanly: leadership moves first, everything is on disk
+  stop     end cleanly: leadership moves first, everything is on disk; one that is paused goes on first
   kill     end at once, as by kill -9 or a power cut of that node
   pause    stand still: connections stay open, nothing is answered; the others have to notice
   resume   go on after a pause, maybe as a leader that is none any more
@@ -50,9 +51,11 @@ def run(arguments: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("node", DESCRIPTION, EXAMPLES)
     parser.add_argument("verb", choices=list(VERBS), help="what to do")
-    parser.add_argument("id", type=int, nargs="+", metavar="ID", help="the nodes, by their numbers")
+    parser.add_argument("id", type=whole_of(0, MOST_32), nargs="+", metavar="ID", help="the nodes, by their numbers")
     add_directory(parser)
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for start and stop: how long they may take")
+    parser.add_argument(
+        "--timeout", type=seconds_of, metavar="SECONDS", help="for start and stop: how long they may take"
+    )
     return parser
 
 
@@ -61,8 +64,15 @@ def _stop(cluster: LocalCluster, options: argparse.Namespace) -> int:
     timeout = STOP_SECONDS if options.timeout is None else options.timeout
     late = cluster.stop(running, timeout)
     if late:
-        return failed("node stop", f"{listed(late)} did not stop within {timeout:g} s; `klamm node kill` ends it")
+        return failed("node stop", f"{listed(late)} did not stop within {timeout:g} s; {_kill_of(cluster, late)}")
     return _done(running, "stopped")
+
+
+def _kill_of(cluster: LocalCluster, node_ids: Sequence[int]) -> str:
+    which = " ".join(map(str, node_ids))
+    return (
+        f"`klamm node kill {which}{directory_option(cluster.directory)}` ends {'it' if len(node_ids) == 1 else 'them'}"
+    )
 
 
 def _kill(cluster: LocalCluster, options: argparse.Namespace) -> int:

@@ -81,9 +81,18 @@ def directory_of(text: str) -> str:
 def add_where(parser: argparse.ArgumentParser) -> None:
     """Which cluster is meant: the other half of `bootstrap_of`."""
     where = parser.add_mutually_exclusive_group()
-    where.add_argument("--bootstrap", "--bootstrap-server", "-b", metavar="HOST:PORT,…", help="brokers to ask")
     where.add_argument(
-        "--dir", type=directory_of, metavar="DIR", help="the directory of a cluster that `klamm up` started"
+        "--bootstrap",
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT,…",
+        help=f"brokers to ask; {DEFAULT_BOOTSTRAP} where there is no cluster to be meant",
+    )
+    where.add_argument(
+        "--dir",
+        type=directory_of,
+        metavar="DIR",
+        help=f"the directory of a cluster that `klamm up` started; {DEFAULT_DIRECTORY} unless told otherwise",
     )
 
 
@@ -104,9 +113,9 @@ def pairs_of(option: str, texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def bootstrap_of(options: argparse.Namespace) -> str:
+def bootstrap_of(options: argparse.Namespace, *, tell: bool = True) -> str:
     """Where to ask: what --bootstrap says, or the brokers of the cluster in --dir, or of the one in the usual
-    directory, or Kafka's usual port."""
+    directory, or, and that is told, whoever has Kafka's usual port."""
     if options.bootstrap:
         return str(options.bootstrap)
     from klamm.local.record import read_record
@@ -123,7 +132,9 @@ def bootstrap_of(options: argparse.Namespace) -> str:
 
         # Which says that there is none, and maybe where one is.
         return LocalCluster(directory).record().bootstrap_servers
-    return DEFAULT_BOOTSTRAP
+    from klamm.cli.unnamed import unnamed_cluster
+
+    return unnamed_cluster(directory.absolute(), deletes=getattr(options, "deletes", False), tell=tell)
 
 
 def addresses_of(bootstrap: str) -> "list[Address]":
@@ -155,6 +166,7 @@ def whole_of(least: int, most: int) -> Callable[[str], int]:
 
 
 count_of = whole_of(0, MOST_64)
+port_of = whole_of(0, 65_535)
 
 
 def rate_of(text: str) -> float:

@@ -32,7 +32,7 @@ def say_result(text: str) -> None:
 
 def say_silent(address: object) -> None:
     """Of one who is there and says nothing, while others are asked."""
-    say(f"{address} does not answer yet; asking on")
+    say(f"klamm: {address} does not answer yet; asking on")
 
 
 def failed(command: str, problem: object, code: int = FAILED) -> int:

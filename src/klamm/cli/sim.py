@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from klamm.cli.options import add_json, parser_of
+from klamm.cli.options import MOST_32, MOST_64, add_json, count_of, parser_of, seconds_of, whole_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say
@@ -40,13 +40,13 @@ LAST_LINES = 60
 def make_parser() -> ArgumentParser:
     parser = parser_of("sim", DESCRIPTION, EXAMPLES)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--seed", type=int, metavar="N", help="one run, from this seed")
-    which.add_argument("--seeds", type=int, metavar="COUNT", help="so many runs (100)")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first of many seeds (0)")
-    parser.add_argument("--jobs", type=int, default=1, metavar="COUNT", help="so many at a time (1)")
+    which.add_argument("--seed", type=count_of, metavar="N", help="one run, from this seed")
+    which.add_argument("--seeds", type=whole_of(1, MOST_64), metavar="COUNT", help="so many runs (100)")
+    parser.add_argument("--first", type=count_of, default=0, metavar="N", help="the first of many seeds (0)")
+    parser.add_argument("--jobs", type=whole_of(1, MOST_32), default=1, metavar="COUNT", help="so many at a time (1)")
     parser.add_argument("--verbose", action="store_true", help="tell the story of the run")
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="trouble for so long, in the simulated time of a run"
+        "--seconds", type=seconds_of, metavar="S", help="trouble for so long, in the simulated time of a run"
     )
     parser.add_argument("--without", default="", metavar="NAMES", help=f"less trouble: {', '.join(TROUBLES)}")
     parser.add_argument("--results", type=Path, metavar="FILE", help="append what the runs came to, as a line of JSON")
@@ -61,8 +61,6 @@ def run(arguments: Sequence[str]) -> int:
     if unknown:
         hint = did_you_mean(unknown[0], TROUBLES) or f" There are {', '.join(TROUBLES)}."
         parser.error(f"there is no such trouble: {', '.join(unknown)}.{hint}")
-    if options.jobs < 1:
-        parser.error("--jobs: at least one run at a time")
     return _one(options) if options.seed is not None else _many(options)
 
 

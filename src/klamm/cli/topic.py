@@ -158,6 +158,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_config(alter)
     alter.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the default; repeatable")
     delete = add_asking_verb(verbs, "delete", "delete topics with all their records", topic_changes.delete, DELETE)
+    delete.set_defaults(deletes=True)
     delete.add_argument("name", nargs="+", metavar="TOPIC")
     delete.add_argument("--force", action="store_true", help="also what the brokers keep for themselves")
     _add_elect(verbs)
@@ -203,7 +204,11 @@ def _add_move(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def _add_partition(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--partition", type=int, action="append", metavar="N", help="only this one; repeatable; else all of them"
+        "--partition",
+        type=whole_of(0, MOST_32),
+        action="append",
+        metavar="N",
+        help="only this one; repeatable; else all of them",
     )
 
 

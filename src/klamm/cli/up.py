@@ -11,7 +11,17 @@ from pathlib import Path
 from time import monotonic
 
 from klamm.cli.interrupting import heard_afterwards
-from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
+from klamm.cli.options import (
+    MOST_32,
+    Misused,
+    add_directory,
+    add_json,
+    pairs_of,
+    parser_of,
+    port_of,
+    seconds_of,
+    whole_of,
+)
 from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, counted, failed, is_terminal, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
@@ -52,6 +62,9 @@ then:
   klamm topic create invoice --partitions 10 --replication 3
   klamm node kill 1                  and see what happens
   klamm down                         stop it
+
+exit code 0: it was stopped, or runs on (--detach); 1: it could not be started; 2: it was asked for in a way that makes
+no sense
 """
 
 
@@ -110,11 +123,15 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("up", DESCRIPTION, EXAMPLES)
-    parser.add_argument("--brokers", type=int, metavar="N", help=f"how many brokers, {BROKERS} by default")
-    parser.add_argument("--racks", type=int, metavar="N", help=f"over how many racks, {RACKS} by default")
+    parser.add_argument(
+        "--brokers", type=whole_of(1, MOST_32), metavar="N", help=f"how many brokers, {BROKERS} by default"
+    )
+    parser.add_argument(
+        "--racks", type=whole_of(1, MOST_32), metavar="N", help=f"over how many racks, {RACKS} by default"
+    )
     parser.add_argument(
         "--port",
-        type=int,
+        type=port_of,
         metavar="PORT",
         help=f"the first node's port, {FIRST_PORT} by default; the others follow. 0: any free ones. "
         "A cluster that is stopped moves there, with its data; with 0, if its own are taken",

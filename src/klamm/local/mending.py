@@ -44,14 +44,23 @@ def nothing_here(directory: Path, usual_port: int) -> str:
     makes = f"`klamm up --dir {_quoted(directory)}` makes one"
     if (held := _held_by(directory)) is not None:
         return held
-    near = [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
-    if near:
+    if near := _near(directory):
         there = f"there is one in {near[0]}: add --dir {_quoted(near[0])}"
         return f"there is no cluster in {directory}, but {there}; or {makes}"
     other = cluster_on(usual_port)
     if other is None:
         return f"there is no cluster in {directory}; {makes}"
     return f"there is no cluster in {directory}, but one runs from {other}: add --dir {_quoted(other)}; or {makes}"
+
+
+def check_none_near(directory: Path) -> None:
+    """Whoever finds no cluster in the directory may mean one that is right here, and not whatever answers elsewhere."""
+    if _held_by(directory) is not None or _near(directory):
+        raise LocalError(nothing_here(directory, 0))
+
+
+def _near(directory: Path) -> list[Path]:
+    return [path.parent for path in (directory.parent / FILE, *sorted(directory.glob(f"*/{FILE}"))) if path.is_file()]
 
 
 def check_nothing_lies_there(directory: Path) -> None:

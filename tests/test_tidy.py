@@ -5,6 +5,7 @@ list of tuples.
 """
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,9 @@ def test_file_is_tidy(path: Path) -> None:
     if package in CORES:
         waits = [node for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
         assert not waits, "a core never waits"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_a_stream_may_be_none(path: Path) -> None:
+    """The shell may have closed it: `klamm.cli.saying.is_terminal` asks."""
+    assert not re.search(r"sys\.std\w+\.isatty\(", path.read_text())

@@ -109,6 +109,8 @@ def test_a_word_that_was_chosen_is_not_offered_again(home: Path, tmp_path: Path)
     assert offered(home, "node", "--dir", str(tmp_path), "start", "") == ["0", "1", "2"]
     assert offered(home, "node", "start", "--dir", str(tmp_path), "0", "") == ["1", "2"]
     assert offered(home, "node", "start", "--dir", str(tmp_path), "0", "1") == ["1"]
+    assert offered(home, "node", "start", "--dir", str(tmp_path), "--timeout", "1", "") == ["0", "1", "2"]
+    assert offered(home, "node", "start", "--dir", str(tmp_path), "--timeout=1", "2", "") == ["0", "1"]
     assert offered(home, "node", "kill", "--dir", str(tmp_path / "nowhere"), "") == []
     assert offered(home, "config", "show", "") == ["topic", "broker"]
     assert offered(home, "config", "show", "--bootstrap", "127.0.0.1:1", "topic", "") == []

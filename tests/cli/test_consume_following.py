@@ -11,12 +11,15 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from klamm.cli import consume_membership
+from klamm.cli import consume, consume_membership, consume_reading
+from klamm.cli.consume_bounds import Extent, NoLeader
 from klamm.cli.consume_reading import Reading
+from klamm.local.asking import NoAnswer
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, line_of, produce, soon_line_of
 from tests.harness.topics import create_topic
@@ -71,8 +74,48 @@ def test_following_up_to_an_offset_and_a_time(klamm_command: Klamm, servers: str
     assert line_of(until_offset.stdout) == b"9\n"
     klamm_command("produce", counted, "--partition", "0", "--value", "a", "--value", "b")
     assert until_offset.communicate(timeout=LONG_SECONDS)[0] == b"a\n" and until_offset.returncode == 0
-    soon = datetime.fromtimestamp(time.time() + 1.5, UTC).isoformat()
-    assert klamm_command(*words, "--until", soon)[:2] == (0, b"9\na\nb\n")
+    assert klamm_command(*words, "--until", soon(1.5))[:2] == (0, b"9\na\nb\n")
+
+
+def extents(monkeypatch: pytest.MonkeyPatch, *first: Exception | int | None) -> None:
+    """What is found out about the logs, question after question: nothing because of this problem, or ends that are so
+    far behind the real ones; after these the truth."""
+    answers, found_out = list(first), consume.extent_of
+
+    def extent_of(*asked: Any) -> Extent:
+        answer = answers.pop(0) if answers else None
+        if isinstance(answer, Exception):
+            raise answer
+        found = found_out(*asked)
+        return Extent(found.starts, {number: end + (answer or 0) for number, end in found.ends.items()})
+
+    monkeypatch.setattr(consume, "extent_of", extent_of)
+
+
+def soon(seconds: float) -> str:
+    return datetime.fromtimestamp(time.time() + seconds, UTC).isoformat()
+
+
+def test_a_leader_that_is_away_when_the_time_comes_is_waited_for(
+    klamm_command: Klamm, counted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended with exit code 1, though it had been told to follow."""
+    monkeypatch.setattr(consume, "AGAIN_SECONDS", 0.1)
+    extents(monkeypatch, None, NoLeader(counted, 0), NoAnswer("b:1"))
+    code, out, err = klamm_command("consume", counted, "--from", "9", "--follow", "--until", soon(1))
+    assert (code, sorted(out.split())) == (0, [b"19", b"9"])
+    assert [line.partition("consume: ")[2].partition(" ")[0] for line in err.splitlines()] == ["partition", "no", "it"]
+    assert err.endswith("klamm consume: it goes on\n")
+
+
+@pytest.mark.parametrize("until", [1.0, -1.0])
+def test_an_end_that_goes_back_when_the_time_has_come_is_followed_back(
+    klamm_command: Klamm, counted: str, monkeypatch: pytest.MonkeyPatch, until: float
+) -> None:
+    """Two records were in no other replica when their leader died. It waited for them for ever."""
+    monkeypatch.setattr(consume_reading, "QUIET_SECONDS", 0.2)
+    extents(monkeypatch, *((None, 2) if until > 0 else (2,)))
+    assert klamm_command("consume", counted, "--from", "9", "--follow", "--until", soon(until))[0] == 0
 
 
 # As a member of a group.

@@ -62,6 +62,30 @@ def test_whoever_begins_to_follow_where_nobody_leads_waits_as_well(monkeypatch: 
     assert [text.partition(" of")[0] for text in said] == ["partition 1", "partition 2", "it goes on"]
 
 
+def test_whoever_waits_for_a_leader_waits_also_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had said "waiting for it", and ended when the broker that it asked went as well."""
+    monkeypatch.setattr(consume_waiting, "PAUSE_SECONDS", 0.0)
+    answers: Iterator[NoLeader | NoAnswer | str] = iter([NoLeader("t", 1), NoAnswer("b:1"), NoAnswer("b:1"), "led"])
+    said: list[str] = []
+
+    def ask() -> str:
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert once_led(ask, said.append) == "led"
+    assert said[1:] == ["no broker answers: b:1; waiting for it", "it goes on"]
+
+
+def test_an_address_where_nobody_has_ever_answered_is_not_waited_for() -> None:
+    def ask() -> str:
+        raise NoAnswer("b:1")
+
+    with pytest.raises(NoAnswer):
+        once_led(ask, pytest.fail)
+
+
 def test_records_of_that_partition_tell_that_it_goes_on() -> None:
     world = World(follows=True)
     world.problem = NoLeader("t", 3)

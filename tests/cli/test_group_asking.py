@@ -1,5 +1,6 @@
 """Groups are asked about until somebody is in charge of them, and no longer than was promised."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -278,6 +279,19 @@ def test_what_a_classic_member_owns_is_read_from_its_bytes() -> None:
 )
 def test_bytes_that_are_no_assignment_are_nothing_owned(data: str) -> None:
     assert owned_partitions(bytes.fromhex(data.replace(" ", ""))) == ()
+
+
+def test_only_who_takes_too_long_waits_for_a_decision(broker: FakeBroker) -> None:
+    """Who closed the connection was said to have no controller."""
+    broker.answers = {METADATA: brokers(broker.address), FIND_COORDINATOR: lambda _: None}
+    cluster = Cluster([broker.address])
+    with pytest.raises(NoAnswer, match="the connection was closed"):
+        cluster.ask_once(FIND_COORDINATOR, 4, FindCoordinatorRequest(), 5.0)
+    over = threading.Event()
+    broker.answers = {**broker.answers, FIND_COORDINATOR: lambda _: over.wait(60) and None}
+    with pytest.raises(Refused, match="is there a controller"):
+        cluster.ask_once(FIND_COORDINATOR, 4, FindCoordinatorRequest(), 0.2)
+    over.set()
 
 
 def test_codes_have_names_and_codes_to_come_have_numbers() -> None:

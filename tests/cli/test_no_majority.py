@@ -101,6 +101,7 @@ def test_who_was_started_where_we_do_not_see_it_is_not_dead(record: ClusterRecor
     "words",
     [
         ("topic", "create", "x"),
+        ("topic", "delete", "x"),
         ("topic", "delete", "x", "--force"),
         ("topic", "alter", "x", "--partitions", "3"),
         ("topic", "elect"),
@@ -109,7 +110,7 @@ def test_who_was_started_where_we_do_not_see_it_is_not_dead(record: ClusterRecor
         ("config", "unset", "topic", "x", "retention.ms"),
         ("bench",),
     ],
-    ids=lambda words: " ".join(words[:2]),
+    ids=" ".join,
 )
 def test_a_change_is_refused_before_anybody_is_asked(
     record: ClusterRecord, running: Running, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]

@@ -1,13 +1,20 @@
-"""Which records `klamm produce` takes for few: only those go without idempotence."""
+"""The files that `klamm produce` is given: however many, one after the other; and which records are few, because only
+those go without idempotence."""
 
+import fcntl
+import os
+import resource
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from klamm.cli.json_records import Record
+from klamm.cli.options import Misused
 from klamm.cli.produce import _records, _settings, make_parser
-from klamm.cli.produce_records import FEW_BYTES, Meanwhile, Shape, Tally
+from klamm.cli.produce_records import FEW_BYTES, BadLine, Meanwhile, Shape, Tally, lines_and_whether_few
 
 
 @pytest.fixture
@@ -42,6 +49,77 @@ def test_everything_else_is_sent_once(files: tuple[str, str]) -> None:
     ):
         assert is_idempotent(*words), words
     assert not is_idempotent("--file", big, "--acks", "1")
+
+
+def records_of(*words: str) -> Iterator[Record]:
+    options = make_parser().parse_args(["t", *words])
+    with ExitStack() as opened:
+        yield from _records(options, Shape(), opened, Tally(), Meanwhile())[0]
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize("how", [(), ("--whole",), ("--format", "json")], ids=" ".join)
+def test_more_files_than_a_process_may_have_open(tmp_path: Path, how: tuple[str, ...]) -> None:
+    """The eleven hundredth was "filedescriptor out of range in select()"."""
+    (tmp_path / "one").write_bytes(b'{"value": "x"}\n')
+    open_before = open_files()
+    records = records_of(*["--file", str(tmp_path / "one")] * 1_100, *how)
+    next(records)
+    assert open_files() <= open_before + 2
+    assert len(list(records)) == 1_099
+
+
+@pytest.fixture
+def many() -> Iterator[None]:
+    """A process that may have as many files open as it may ever have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_NOFILE)[1] <= 1_024, reason="no process may have so many here")
+@pytest.mark.usefixtures("many")
+def test_a_file_with_a_high_number_is_read(files: tuple[str, str]) -> None:
+    with Path(files[0]).open("rb") as low:
+        number = fcntl.fcntl(low, fcntl.F_DUPFD, 1_024)
+    with os.fdopen(number, "rb") as high:
+        lines, are_few = lines_and_whether_few(high)
+        assert (list(lines), are_few) == ([b"a\n", b"b"], True)
+
+
+def test_files_that_cannot_be_read_are_refused_before_anything_is_sent(files: tuple[str, str], tmp_path: Path) -> None:
+    for missing, why in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(Misused, match=f"cannot read {missing}: {why}"):
+            next(records_of("--file", files[0], "--file", str(missing)))
+
+
+def test_a_file_that_goes_before_its_turn_ends_it_there(files: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "gone").touch()
+    records = records_of("--file", files[0], "--file", str(tmp_path / "gone"))
+    next(records)
+    (tmp_path / "gone").unlink()
+    with pytest.raises(BadLine, match="cannot read"):
+        list(records)
+
+
+def test_pipes_are_read_in_turn(tmp_path: Path) -> None:
+    """Who writes into one is not told that nobody reads."""
+    names = [str(tmp_path / name) for name in ("first", "second")]
+    for name in names:
+        os.mkfifo(name)
+
+    def write() -> None:
+        for name in names:
+            Path(name).write_bytes(name.encode())
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    assert [each[0] for each in records_of("--file", names[0], "--file", names[1])] == [name.encode() for name in names]
+    writer.join()
 
 
 def test_a_whole_file_is_whole(files: tuple[str, str]) -> None:

@@ -34,6 +34,9 @@ def test_many_simulated_runs_leave_a_line(tmp_path: Path) -> None:
     words = ("--first", "5", "--seeds", "2", "--jobs", "2", "--seconds", "2", "--results", str(results))
     ended = klamm("sim", *words, "--json")
     (line,) = results.read_text().splitlines()
+    alone = [klamm("sim", "--seed", seed, "--seconds", "2", "--json").json for seed in ("5", "6")]
+    assert ended.json["events"] == sum(run["events"] for run in alone), "also many last as long as they are told to"
+    assert ended.json["troubleSeconds"] == 2
     assert ended.code == 0 and ended.json["runs"] == json.loads(line)["runs"] == 2
     assert json.loads(line)["acknowledged"] == ended.json["acknowledged"] > 0
 
@@ -89,6 +92,8 @@ def test_chaos_says_what_is_going_on_and_which_runs_were_done(
         wait_until(lambda: "pause broker 2" in err.getvalue(), "it says what is going on", within_seconds=60)
         return running.Outcome(plan, "loopback", sent=5)
 
+    # What is no terminal is no part of one either, as narrow as it may be.
+    monkeypatch.setenv("COLUMNS", "30")
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
     monkeypatch.setattr(running, "run_once", run_once)

@@ -13,7 +13,7 @@ import pytest
 
 from klamm.local.cluster import LocalCluster
 from klamm.local.problems import NoCluster
-from klamm.local.record import locked
+from klamm.local.record import FILE, locked
 from tests.cli.running import LONG_SECONDS, klamm
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -106,6 +106,66 @@ def test_in_the_foreground_ctrl_c_stops_the_cluster(home: Path) -> None:
     assert said.endswith(f"stopped; `klamm up --dir {home}` starts it again, with its data in {home}\n")
     assert [state for _, state in LocalCluster(home).states()] == ["dead"]
     assert "stopped cleanly" in LocalCluster(home).log_of(0).read_text()
+
+
+def test_ctrl_c_twice_finds_somebody_however_quick_it_is(home: Path) -> None:
+    """Between the word and the deed it left the cluster running."""
+    quick = (
+        "import os, signal, sys, klamm.cli.up as up\n"
+        "say = up._say_if_heard\n"
+        "up._say_if_heard = lambda text: (say(text), 'once more' in text and os.kill(os.getpid(), signal.SIGINT))\n"
+        "from klamm.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    foreground = in_the_foreground(
+        [sys.executable, "-c", quick, "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    )
+    assert foreground.stdout is not None and foreground.stdout.readline()
+    foreground.send_signal(signal.SIGINT)
+    _, said = foreground.communicate(timeout=LONG_SECONDS)
+    assert foreground.returncode == 0 and "killed: 0; they recover" in said and "Traceback" not in said
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+
+
+def test_ctrl_c_in_the_middle_of_an_import_is_one(home: Path) -> None:
+    """Where a class is made Python called it a RuntimeError, and the cluster ran on."""
+    hit = (
+        "import builtins, os, signal, sys\n"
+        "class Hit:\n"
+        "    def __set_name__(self, *_): os.kill(os.getpid(), signal.SIGINT)\n"
+        "imported = builtins.__import__\n"
+        "def importing(name, *others, **named):\n"
+        "    if name == 'klamm.cli.watching': type('Made', (), {'field': Hit()})\n"
+        "    return imported(name, *others, **named)\n"
+        "builtins.__import__ = importing\n"
+        "from klamm.cli import main\n"
+        "sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", hit, "up", "--brokers", "1", "--port", "0", "--dir", str(home)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=LONG_SECONDS, check=False)
+    assert ended.returncode == 0 and "Traceback" not in ended.stderr and "stopped;" in ended.stderr
+    assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+
+
+@pytest.mark.parametrize("what", ["", "{"])
+def test_ctrl_c_where_somebody_has_removed_the_record_says_what_runs(home: Path, what: str) -> None:
+    """It was a stack trace."""
+    foreground = in_the_foreground(
+        [sys.executable, "-m", "klamm", "up", "--brokers", "1", "--port", "0", "--plain", "--dir", str(home)]
+    )
+    assert foreground.stdout is not None and foreground.stdout.readline()
+    record = (home / FILE).read_text()
+    (home / FILE).unlink()
+    if what:
+        (home / FILE).write_text(what)
+    # Who looks at the cluster at this moment has not found its record either, and has ended with the same words.
+    with contextlib.suppress(ProcessLookupError):
+        foreground.send_signal(signal.SIGINT)
+    _, said = foreground.communicate(timeout=LONG_SECONDS)
+    (home / FILE).write_text(record)
+    assert foreground.returncode == 1 and "Traceback" not in said
+    assert said.endswith("; what was started here runs on\n")
+    assert [state for _, state in LocalCluster(home).states()] == ["running"]
 
 
 def test_in_the_foreground_a_node_that_ends_and_returns_is_told_of(home: Path) -> None:

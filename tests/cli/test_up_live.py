@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -34,6 +35,9 @@ class Terminal:
     def __init__(self, *words: str) -> None:
         self.pid, self._descriptor = pty.fork()
         if self.pid == 0:
+            # A program stays deaf to what it was born deaf to, as under nohup. Here somebody sits at the terminal.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             # Not as it was handed down: the readline of a test's own process puts a size into it.
             told = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
             command = [sys.executable, "-m", "klamm", *words]

@@ -1,5 +1,6 @@
 """Help on a narrow terminal: nothing is broken in the middle of a word, and no command in the middle at all."""
 
+import contextlib
 import os
 import pty
 import re
@@ -8,6 +9,8 @@ import sys
 
 import pytest
 
+from klamm.cli import main, saying, wrapping
+from klamm.cli.completion_tree import tree
 from klamm.cli.wrapping import wrapped
 
 COLUMNS = 80
@@ -21,6 +24,7 @@ examples:
   klamm x --one          what it does, in a few words
   klamm x --one --two and a third word of it     what that does
   klamm a-command-that-is-much-longer-than-the-line-is --wide
+klamm at the beginning of a sentence is no command
 patterns: %a first  %b second  %c third
           %d fourth  %e fifth  %f sixth
 """
@@ -32,7 +36,8 @@ def test_sentences_columns_and_commands() -> None:
     assert told[4:6] == ["  klamm x --one", "      what it does, in a few words"]
     assert told[6:8] == ["  klamm x --one --two and a third word of it", "      what that does"]
     assert told[8] == "  klamm a-command-that-is-much-longer-than-the-line-is --wide"
-    assert told[9:] == [
+    assert told[9:11] == ["klamm at the beginning of a", "sentence is no command"]
+    assert told[11:] == [
         "patterns: %a first  %b second",
         "%c third",
         "          %d fourth  %e fifth",
@@ -76,3 +81,21 @@ def test_the_help_of_a_command_on_a_terminal(words: tuple[str, ...]) -> None:
     assert all(COMMAND.match(line) or line.startswith("  {") for line in wide), wide
     assert shown.split() == whole.split(), "the same words in the same order"
     assert any(len(line) > COLUMNS for line in whole.split("\n"))
+
+
+PATHS = [command.path for command in tree().walk() if not command.is_choice]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_every_help_there_is_fits_a_terminal(
+    path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That of an experiment had 114 columns, whatever the terminal had."""
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setattr(wrapping, "is_terminal", lambda _: True)
+    monkeypatch.setattr(saying, "is_terminal", lambda _: True)
+    with contextlib.suppress(SystemExit):
+        main([*path, "--help"])
+    wide = [line for line in capsys.readouterr().out.split("\n") if len(line) > COLUMNS]
+    # argparse does not break what excludes one another.
+    assert all(COMMAND.match(line) or line.lstrip().startswith(("{", "(--")) for line in wide), wide

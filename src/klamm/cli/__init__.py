@@ -8,6 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from klamm import __version__
+from klamm.cli.saying import INTERRUPTED, MISUSED, NOBODY_READS, is_terminal, say
 
 COMMANDS = {
     "demo": "two minutes: brokers, Spark, one killed in the middle, everything counted",
@@ -29,8 +30,6 @@ COMMANDS = {
     "completion": "completion for bash, zsh and fish",
 }
 
-INTERRUPTED, NOBODY_READS = 130, 141
-"""Exit codes as shells know them: Ctrl-C; whoever read our output has gone."""
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """What somebody's disk says who wants to keep our output: it is no mistake of ours."""
 
@@ -78,8 +77,8 @@ def _run(words: Sequence[str]) -> int:
         print(f"klamm {__version__}")
         return 0
     if words[0] not in COMMANDS:
-        print(unknown(words[0]), file=sys.stderr)
-        return 2
+        say(unknown(words[0]))
+        return MISUSED
     return int(import_module(f"klamm.cli.{words[0]}").run(words[1:]))
 
 
@@ -101,7 +100,7 @@ def _written(name: str, action: Callable[[], int]) -> int:
         if not code:
             with suppress(OSError):
                 where = "" if problem.filename is None else f"{problem.filename}: "
-                print(f"{name}: {where}{problem.strerror}", file=sys.stderr)
+                say(f"{name}: {where}{problem.strerror}")
         return code or 1
     if ended is not None:
         raise ended
@@ -110,13 +109,14 @@ def _written(name: str, action: Callable[[], int]) -> int:
 
 def _drop_output() -> None:
     """Python would complain once more when it flushes at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def help_text() -> str:
     width = max(map(len, COMMANDS))
     text = HELP.format(commands="\n".join(f"  {name:<{width}}   {what}" for name, what in COMMANDS.items()))
-    if sys.stdout is None or not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         return text
     from shutil import get_terminal_size
 

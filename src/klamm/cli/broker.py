@@ -6,13 +6,12 @@ line a problem, and nothing is started.
 
 import argparse
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from klamm.cli.options import directory_of, parser_of
-from klamm.cli.saying import failed
+from klamm.cli.saying import MISUSED, failed
 from klamm.config import BrokerConfig, ConfigError, parse_properties
 
 CLUSTER = "cluster.json"
@@ -43,8 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         config = _config(options)
     except ConfigError as error:
-        print(f"klamm broker: cannot start:\n{_indented(str(error))}", file=sys.stderr)
-        return 2
+        return failed("broker", f"cannot start:\n{_indented(str(error))}", MISUSED)
     # A directory that cannot be looked into is refused further on, with the reason.
     with suppress(OSError):
         if (Path(config.log_dir) / CLUSTER).exists():
@@ -57,8 +55,7 @@ def run(arguments: Sequence[str]) -> int:
         return 0 if run_broker(config, options.cluster_id) else 1
     except CannotStart as error:
         by_whom = _taken_by(error.port) if isinstance(error, AddressTaken) else ""
-        print(f"klamm broker: cannot start: {error}{by_whom}", file=sys.stderr)
-        return 1
+        return failed("broker", f"cannot start: {error}{by_whom}")
 
 
 def make_parser() -> argparse.ArgumentParser:

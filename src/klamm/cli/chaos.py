@@ -6,7 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 from klamm.chaos.faults import KINDS
@@ -14,7 +13,7 @@ from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, print_json, say
 
 if TYPE_CHECKING:
     from klamm.chaos.abilities import Abilities
@@ -46,7 +45,6 @@ exit code 0: every promise was kept; 1: one was broken, and the directories and 
 
 BROKERS = (3, 5)
 LAST_COMPLAINTS = 10
-INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:
@@ -149,11 +147,8 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
 
 
 def _how_far(options: Namespace, seed: int, seconds: float, latest: str) -> str:
-    """On one line of a terminal, however much is said of the latest event."""
     which = f"run {seed - options.seed + 1} of {options.runs}, " if options.runs > 1 else ""
-    text = f"{which}seed {seed}, {seconds:.0f} s (trouble for {options.seconds:g}): {latest}"
-    width = get_terminal_size().columns - 1
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    return f"{which}seed {seed}, {seconds:.0f} s (trouble for {options.seconds:g}): {latest}"
 
 
 def run_line(outcome: "Outcome") -> str:

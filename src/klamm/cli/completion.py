@@ -1,12 +1,13 @@
 """`klamm completion`: a script that teaches a shell our commands, verbs and options, and names of topics and groups."""
 
 import argparse
-import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from klamm.cli import COMMANDS
 from klamm.cli.options import DEFAULT_DIRECTORY, Misused, add_where, addresses_of, bootstrap_of, parser_of
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
 from klamm.local.problems import LocalError
@@ -54,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     from klamm.cli.completion_scripts import SCRIPTS
     from klamm.cli.completion_tree import tree
 
-    sys.stdout.write(SCRIPTS[shell](tree()))
+    print(SCRIPTS[shell](tree()), end="")
     return 0
 
 
@@ -78,12 +79,25 @@ def _print_names(words: Sequence[str]) -> int:
 
 
 def _finished(line: str | None, words: Sequence[str]) -> list[str]:
-    """Command, verb and what follows, without options, and without the word that is being typed."""
+    """Command, verb and what follows, without options and what they take, and without the word that is being typed."""
     if line is not None:
         words = words[1:] if line[-1:].isspace() else words[1:-1]
     else:
         words = words[:-1]
-    return [each for each in words if not each.startswith("-")]
+    taking = _taking(words[0]) if words and any(each.startswith("-") for each in words) else ()
+    before = ("", *words)
+    return [each for last, each in zip(before, words, strict=False) if not each.startswith("-") and last not in taking]
+
+
+def _taking(command: str) -> Collection[str]:
+    """The options of a command that take the next word. Only whoever has typed some pays for the question."""
+    if command not in COMMANDS:
+        return ()
+    from klamm.cli.completion_tree import command_of
+
+    parser = import_module(f"klamm.cli.{command}").make_parser()
+    found = command_of(parser, (command,), "")
+    return {flag for each in found.walk() for option in each.options if option.takes for flag in option.flags}
 
 
 def _names_its_owner(kind: str, command: Sequence[str]) -> bool:

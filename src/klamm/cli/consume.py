@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.no_majority import undecided
 from klamm.cli.options import Misused, add_where, addresses_of, bootstrap_of, count_of, parser_of
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, say
+from klamm.cli.saying import FAILED, counted, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_of
 
 DESCRIPTION = """\
@@ -51,6 +52,8 @@ has gone
 """
 
 ISOLATION = {"read_committed": READ_COMMITTED, "read_uncommitted": READ_UNCOMMITTED}
+AGAIN_SECONDS = 1.0
+"""Until it is asked once more where a time is in the logs, if somebody was away."""
 NOBODY = "klamm-consume"
 """librdkafka wants the name of a group from whoever reads; without --group nothing is joined or committed."""
 
@@ -101,6 +104,9 @@ def _run(options: argparse.Namespace) -> int:
     prefix = [sign for sign, wanted in (("%h", options.headers), ("%k", options.key)) if wanted]
     null = options.null.encode(errors="surrogateescape")
     shown = format_of(options.format, options.topic, null, prefix, options.key_separator)
+    if sys.stdout is None:
+        # A group would have read what nobody has seen.
+        raise Misused("standard output is closed; `>/dev/null` reads all the same")
     if options.group and options.partition:
         raise Misused("--group shares partitions out among its members; --partition chooses: say one of them")
     now_ms = int(time.time() * 1_000)
@@ -121,7 +127,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 class Consumption:
-    """What was asked for: where each partition begins and stops."""
+    """What was asked for: where each partition begins and stops.
+
+    It follows while more is waited for. When the time has come up to which it did, it ends like what nobody follows.
+    """
 
     def __init__(
         self, options: argparse.Namespace, cluster: Cluster, extent: Extent, begin: Bound, until: Bound | None
@@ -130,25 +139,24 @@ class Consumption:
         self._cluster = cluster
         self._until = until
         self.partitions = sorted(extent.ends)
+        self.ends_at_ms = _time_to_come(until) if options.follow else None
+        """A time that is yet to come, up to which is read."""
+        has_to_come = until is None or until.offset is not None or self.ends_at_ms is not None
+        self.follows = bool(options.follow) and has_to_come
         self.starts = self._offsets(begin, extent)
         self.stops = self._stops(extent)
-
-    @property
-    def ends_at_ms(self) -> int | None:
-        """A time that is yet to come, up to which is read."""
-        if not self.options.follow or self._until is None or (self._until.time_ms or 0) <= time.time() * 1_000:
-            return None
-        return self._until.time_ms
 
     def stops_now(self) -> dict[int, int]:
         """Asked again: after a failure the end of a log may be before where it was."""
         return self._stops(self._extent())
 
     def _stops(self, extent: Extent) -> dict[int, int]:
-        """None yet of what is followed, or is to be read until later than now."""
+        """None yet of what is followed, but where an offset is to come."""
+        if self.follows and (self._until is None or self._until.offset is None):
+            return {}
         if self._until is None:
-            return {} if self.options.follow else dict(extent.ends)
-        return {} if self.ends_at_ms else self._offsets(self._until, extent, beyond_end=self.options.follow)
+            return dict(extent.ends)
+        return self._offsets(self._until, extent, beyond_end=self.follows)
 
     def _offsets(self, bound: Bound, extent: Extent, *, beyond_end: bool = False) -> dict[int, int]:
         return offsets_of(bound, self._cluster, self.options.topic, extent, beyond_end=beyond_end)
@@ -162,12 +170,17 @@ class Consumption:
             raise
 
 
+def _time_to_come(until: Bound | None) -> int | None:
+    time_ms = 0 if until is None or until.time_ms is None else until.time_ms
+    return time_ms if time_ms > time.time() * 1_000 else None
+
+
 def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     options = consumption.options
     settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
-    progress = Progress(wanted=not sys.stdout.isatty())
+    progress = Progress(wanted=not is_terminal(sys.stdout))
 
     def tell(text: str) -> None:
         progress.clear()
@@ -176,13 +189,11 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     waiting = Waiting(consumption.stops_now, tell, follows=options.follow)
 
     def look_again(quiet_seconds: float) -> None:
-        stops = waiting.look(quiet_seconds)
+        _maybe_stop(reading, consumption, waiting, quiet_seconds)
         if options.group and not reading.has_begun:
             waiting.tell_of_group(options.group, lambda: undecided(options.dir, bootstrap))
-        if stops is not None and not options.follow:
-            reading.stop_at(stops)
 
-    reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=options.follow)
+    reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=consumption.follows)
     # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.
     gc.disable()
     member = Membership(consumer, reading, consumption.starts) if options.group else None
@@ -215,7 +226,7 @@ def _print_batches(
     progress: Progress,
 ) -> None:
     options, output = consumption.options, Output(sys.stdout.fileno())
-    printed, ends_at_ms = 0, consumption.ends_at_ms
+    printed, ends_at_ms = 0, consumption.ends_at_ms or math.inf
 
     has_to_tell = member is not None and options.begin is not None
 
@@ -241,14 +252,25 @@ def _print_batches(
             member.maybe_commit()
         printed += len(messages)
         waiting.heard(messages)
-        if ends_at_ms and time.time() * 1_000 >= ends_at_ms:
-            ends_at_ms = None
-            reading.stop_at(consumption.stops_now())
+        if time.time() * 1_000 >= ends_at_ms:
+            consumption.follows = False
+            is_over = _maybe_stop(reading, consumption, waiting, reading.quiet_seconds)
+            # Records of others may come all the time: then nobody else would ask again.
+            ends_at_ms = math.inf if is_over else (time.time() + AGAIN_SECONDS) * 1_000
         progress.show(so_far)
     progress.clear()
     if not printed and options.count != 0:
         say(_nothing_printed(consumption))
         maybe_tell()
+
+
+def _maybe_stop(reading: Reading, consumption: Consumption, waiting: Waiting, quiet_seconds: float) -> bool:
+    """At the ends as they are now, unless somebody is away who knows one of them, or more is waited for."""
+    stops = waiting.look(quiet_seconds)
+    if stops is None or consumption.follows:
+        return False
+    reading.stop_at(stops)
+    return True
 
 
 def _nothing_printed(consumption: Consumption) -> str:

@@ -47,6 +47,12 @@ class Reading:
         self._done: set[int] = set()
         self._begun: dict[int, int] = {}
         self._has_begun = False
+        self._heard = time.monotonic()
+
+    @property
+    def quiet_seconds(self) -> float:
+        """Since something came."""
+        return time.monotonic() - self._heard
 
     @property
     def has_begun(self) -> bool:
@@ -71,7 +77,7 @@ class Reading:
     def batches(self, count: int | None) -> Iterator[list[Message]]:
         """Until every partition is at its stop, or so many records have come. An empty one where nothing came."""
         left = count
-        heard = asked = time.monotonic()
+        self._heard = asked = time.monotonic()
         while self._has_more() and left != 0:
             batch = self._read(BATCH if left is None else min(BATCH, left))
             messages = [message for message in batch if message.error() is None]
@@ -80,9 +86,9 @@ class Reading:
             if messages and self._may_end():
                 messages = list(self._before_stops(messages))
             if messages:
-                heard = asked = time.monotonic()
+                self._heard = asked = time.monotonic()
             elif time.monotonic() > asked + QUIET_SECONDS:
-                self._when_quiet(time.monotonic() - heard)
+                self._when_quiet(self.quiet_seconds)
                 asked = time.monotonic()
             if left is not None:
                 left -= len(messages)

@@ -19,14 +19,17 @@ T = TypeVar("T")
 
 
 def once_led(ask: Callable[[], T], tell: Callable[[str], None]) -> T:
-    """What is known of a topic as soon as all of its partitions have leaders, for whoever has time."""
+    """What is known of a topic as soon as all of its partitions have leaders, for whoever has time. Where nobody has
+    answered yet, an address may be wrong."""
     told = None
     while True:
         try:
             found = ask()
-        except NoLeader as problem:
-            if str(problem) != told:
-                told = str(problem)
+        except (NoLeader, NoAnswer) as problem:
+            if isinstance(problem, NoAnswer) and told is None:
+                raise
+            if _in_words(problem) != told:
+                told = _in_words(problem)
                 tell(f"{told}; waiting for it")
             time.sleep(PAUSE_SECONDS)
         else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.options import parser_of
-from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, failed, print_json, say
 
 DESCRIPTION = """\
 All of it in about two minutes: six brokers on two racks; a topic with ten partitions and three replicas; invoices that
@@ -32,7 +32,6 @@ exit code 0: nothing is lost, nothing doubled; 1: something is, or it could not 
 
 COUNT = 30_000
 FEWEST = 2_000
-INTERRUPTED = 130
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ Functions from values to something that can be printed, and `Voice`, which print
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from textwrap import wrap
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -17,9 +16,10 @@ from rich.text import Text
 
 from klamm.cli.demo_reckoning import Outcome, Store
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, headings, rows_of
+from klamm.lab.beside import beside
 from klamm.local.view import ClusterSeen
 
-WIDE, NARROWEST = 120, 20
+WIDE = 120
 STORES_SHOWN = 10
 BAR = 30
 LINE_SECONDS = 5.0
@@ -61,9 +61,7 @@ class Voice:
 
     def happened(self, text: str) -> None:
         when = Text.assemble((f"   {self.seconds:6.1f} s  ", "dim"))
-        width = max(NARROWEST, self._console.width - len(when))
-        first, *others = wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
-        for line in (when + Text(first), *(Text(" " * len(when) + other) for other in others)):
+        for line in beside(when, text, self._console.width):
             self._print(line, soft_wrap=True)
 
     def progress(self, text: str) -> None:

@@ -141,6 +141,11 @@ class Cluster:
         self._known = list(dict.fromkeys([*self._known, *found.values()]))
         return found
 
+    @property
+    def asked(self) -> Address:
+        """Who has answered last."""
+        return self._known[0]
+
     def of_brokers(
         self,
         addresses: Mapping[int, Address],
@@ -250,6 +255,9 @@ class Cluster:
             with Conversation(self._known[0], timeout_seconds) as broker:
                 return broker.ask(api_key, version, request)
         except NoAnswer as problem:
+            if not isinstance(problem.__cause__, TimeoutError):
+                # It did not wait for a decision: it went away, or says what nobody understands.
+                raise
             raise Refused(f"{problem}; {NOT_DECIDED}") from problem
 
     def _first(self, question: Callable[[Conversation], T]) -> T:

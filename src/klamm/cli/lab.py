@@ -58,7 +58,6 @@ def make_parser(arguments: Sequence[str] = ()) -> argparse.ArgumentParser:
             # Its own words are asked for only where they are wanted.
             description=experiment(name).plan if name in arguments else what,
             epilog=f"examples:\n  klamm lab {name}\n  klamm lab {name} --json",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         one.add_argument("--keep", action="store_true", help="leave the cluster running, and say how to stop it")
         # Without a default of its own: else one that stood before the name would be forgotten.

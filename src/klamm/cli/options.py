@@ -2,14 +2,11 @@
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from klamm.cli.parsing import Parser
-from klamm.cli.saying import is_terminal
-from klamm.cli.wrapping import wrapped
 
 if TYPE_CHECKING:
     from klamm.local.asking import Address
@@ -28,21 +25,8 @@ class Misused(Exception):  # noqa: N818
     """An option that makes no sense, in a sentence."""
 
 
-class AsWideAsTheTerminal(argparse.RawDescriptionHelpFormatter):
-    """Where help goes into a file, or to another program, no line is broken."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        filled = super()._fill_text(text, width, indent)
-        return wrapped(filled, self._width) if is_terminal(sys.stdout) else filled
-
-
 def parser_of(command: str, description: str, examples: str) -> argparse.ArgumentParser:
-    return Parser(
-        prog=f"klamm {command}",
-        description=description,
-        epilog=examples,
-        formatter_class=AsWideAsTheTerminal,
-    )
+    return Parser(prog=f"klamm {command}", description=description, epilog=examples)
 
 
 def add_verb(
@@ -58,7 +42,6 @@ def add_verb(
         help=what,
         description=f"{what[0].upper()}{what[1:]}{'' if what.endswith('?') else '.'}",
         epilog=epilog,
-        formatter_class=AsWideAsTheTerminal,
     )
     parser.set_defaults(run=run_verb)
     return parser

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from klamm.cli.saying import MISUSED
+from klamm.cli.wrapping import AsWideAsTheTerminal
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -25,6 +26,10 @@ A_WORD = ", a word of its own"
 
 
 class Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        """Those of its verbs are made in the same way."""
+        super().__init__(**{"formatter_class": AsWideAsTheTerminal, **options})
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
@@ -39,8 +44,9 @@ class Parser(argparse.ArgumentParser):
 
     def _print_message(self, message: str, file: "SupportsWrite[str] | None" = None) -> None:
         """argparse would keep to itself that a disk is full."""
-        if message:
-            (file or sys.stderr).write(message)
+        said_to = file or sys.stderr
+        if message and said_to is not None:
+            said_to.write(message)
 
     def _has_verbs(self) -> bool:
         return any(action.dest == "verb" for action in self._actions)

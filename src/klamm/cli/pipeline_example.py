@@ -1,7 +1,6 @@
 """`klamm pipeline example`: a file to start from. It takes no Spark: one may want to read it first."""
 
 import argparse
-import sys
 from importlib import resources
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from klamm.cli.saying import failed, say
 def example(options: argparse.Namespace) -> int:
     text = resources.files("klamm.pipeline.invoice").joinpath("example.py").read_text(encoding="utf-8")
     if options.file is None:
-        sys.stdout.write(text)
+        print(text, end="")
         return 0
     path = Path(options.file)
     try:

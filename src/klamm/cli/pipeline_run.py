@@ -14,7 +14,7 @@ from rich.live import Live
 
 from klamm.cli.carried_out import nobody
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
-from klamm.cli.saying import FAILED, failed, say
+from klamm.cli.saying import FAILED, failed, is_terminal, say
 from klamm.cli.tips import way_back
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.asking_several import first_answer
@@ -122,7 +122,7 @@ def _is_agreed(job: Job, reset: Reset, without_asking: bool) -> bool:
     say(what)
     if without_asking:
         return True
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         failed("pipeline run", "nobody is here to agree; say --yes")
         return False
     if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):

@@ -39,7 +39,7 @@ from klamm.cli.produce_records import (
 )
 from klamm.cli.produce_sending import Sender
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, say
+from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, is_terminal, say
 from klamm.cli.topic_asking import chosen, partitions_made
 
 DESCRIPTION = """\
@@ -75,7 +75,6 @@ exit code 0: everything was acknowledged; 1: something was not, or nobody answer
 sense; 130: Ctrl-C, after what was sent until then, or a second one, which gives that up
 """
 
-INTERRUPTED = 130
 INTERRUPTED_SECONDS = 0.5
 """After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
 NAMED_PROBLEMS = 3
@@ -147,7 +146,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _reads_a_terminal(options: argparse.Namespace) -> bool:
     reads = not options.value and not options.tombstone and STANDARD_INPUT in (options.file or [STANDARD_INPUT])
-    return reads and sys.stdin.isatty()
+    return reads and is_terminal(sys.stdin)
 
 
 def _settings(options: argparse.Namespace, are_few: bool) -> dict[str, object]:
@@ -290,25 +289,45 @@ def _records(
         records = records_of_words(shape, values or [None])
         are_few = len(values) <= 1 and sum(map(len, values)) < FEW_BYTES
     else:
-        opened = [_opened(name, files) for name in options.file or [STANDARD_INPUT]]
-        records, are_few = _records_of_files(options, shape, opened, tally, meanwhile)
+        inputs, are_few = _inputs(options.file or [STANDARD_INPUT], files, meanwhile)
+        records = _records_of(options, shape, inputs, tally)
     return islice(records, options.count), are_few
 
 
-def _records_of_files(
-    options: argparse.Namespace, shape: Shape, opened: Sequence[BinaryIO], tally: Tally, meanwhile: Meanwhile
-) -> tuple[Iterator[Record], bool]:
-    begun = [lines_and_whether_few(file, meanwhile) for file in opened]
-    are_few = len(begun) == 1 and begun[0][1]
-    parts: Sequence[Iterable[Record]]
+def _inputs(names: Sequence[str], files: ExitStack, meanwhile: Meanwhile) -> tuple[list[Iterable[bytes]], bool]:
+    """The lines of each, and whether they are few. Who cannot be read is refused before anything is sent."""
+    if len(names) == 1:
+        lines, are_few = lines_and_whether_few(_opened(names[0], files), meanwhile)
+        return [lines], are_few
+    for name in names:
+        # Whoever writes into a pipe would be told that nobody reads any more.
+        if name == STANDARD_INPUT or not Path(name).is_fifo():
+            with ExitStack() as looked_at:
+                _opened(name, looked_at)
+    return [_lines_in_turn(name, meanwhile) for name in names], False
+
+
+def _lines_in_turn(name: str, meanwhile: Meanwhile) -> Iterator[bytes]:
+    """Opened when its turn comes, and closed after it: there may be more of them than a process may have open."""
+    with ExitStack() as files:
+        try:
+            file = _opened(name, files)
+        except Misused as problem:
+            raise BadLine(str(problem)) from None
+        yield from lines_and_whether_few(file, meanwhile)[0]
+
+
+def _records_of(
+    options: argparse.Namespace, shape: Shape, inputs: Sequence[Iterable[bytes]], tally: Tally
+) -> Iterator[Record]:
     if options.whole:
-        parts = [(record_of_whole(shape, b"".join(lines)) for lines, _ in begun)]
-    elif options.format == "json":
+        return (record_of_whole(shape, b"".join(lines)) for lines in inputs)
+    if options.format == "json":
         names = options.file or ["standard input"]
-        parts = [records_of_json(shape, lines, name) for (lines, _), name in zip(begun, names, strict=True)]
+        parts = (records_of_json(shape, lines, name) for lines, name in zip(inputs, names, strict=True))
     else:
-        parts = [records_of_lines(shape, lines, tally) for lines, _ in begun]
-    return chain.from_iterable(parts), are_few
+        parts = (records_of_lines(shape, lines, tally) for lines in inputs)
+    return chain.from_iterable(parts)
 
 
 def _opened(name: str, files: ExitStack) -> BinaryIO:

@@ -104,7 +104,7 @@ def lines_and_whether_few(file: BinaryIO, meanwhile: Meanwhile | None = None) ->
     Nothing is waited for. Whoever still writes may write for hours.
     """
     begun = bytearray()
-    while len(begun) < FEW_BYTES and select.select([file], [], [], 0)[0]:
+    while len(begun) < FEW_BYTES and _is_ready(file, 0.0):
         more = os.read(file.fileno(), FEW_BYTES)
         if not more:
             return io.BytesIO(begun), True
@@ -125,7 +125,7 @@ class _Awaited(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        while not select.select([self._file], [], [], LOOK_SECONDS)[0]:
+        while not _is_ready(self._file, LOOK_SECONDS):
             self._act()
         if time.monotonic() >= self._meanwhile.next_at:
             # Somebody who writes a little all the time lets nobody wait.
@@ -135,6 +135,13 @@ class _Awaited(io.RawIOBase):
     def _act(self) -> None:
         self._meanwhile.act()
         self._meanwhile.next_at = time.monotonic() + LOOK_SECONDS
+
+
+def _is_ready(file: BinaryIO, within_seconds: float) -> bool:
+    """There is something to read, or its end. By poll: select knows no file whose number is above 1023."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(within_seconds * 1_000))
 
 
 def _joined(half_a_line: bytes, file: BinaryIO) -> Iterator[bytes]:

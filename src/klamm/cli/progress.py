@@ -1,16 +1,21 @@
 """How far it is, on standard error: a line that changes, on a terminal and only when it takes long; for those that take
 minutes, elsewhere a line now and then."""
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from klamm.cli.saying import is_terminal
+
 FIRST_SECONDS = 1.0
 EVERY_SECONDS = 0.2
 LINE_SECONDS = 30.0
 """Where there is no terminal."""
+USUAL_COLUMNS = 80
+"""Of a terminal that does not say."""
 
 
 class Progress:
@@ -18,8 +23,8 @@ class Progress:
 
     def __init__(self, wanted: bool = True, lines: bool = False) -> None:
         """With `lines`, also where there is no terminal."""
-        self._is_terminal = sys.stderr.isatty()
-        self._is_shown = wanted and (self._is_terminal or lines)
+        self._is_terminal = is_terminal(sys.stderr)
+        self._is_shown = wanted and (self._is_terminal or (lines and sys.stderr is not None))
         self._every = EVERY_SECONDS if self._is_terminal else LINE_SECONDS
         self.began = time.monotonic()
         self._next = self.began + (FIRST_SECONDS if self._is_terminal else LINE_SECONDS)
@@ -33,8 +38,8 @@ class Progress:
         if self._is_shown and time.monotonic() >= self._next:
             self._next = time.monotonic() + self._every
             self._has_line = self._is_terminal
-            start, end = ("\r\x1b[K", "") if self._is_terminal else ("", "\n")
-            print(f"{start}{text()}", end=end, file=sys.stderr, flush=True)
+            line = f"\r\x1b[K{_cut(text())}" if self._is_terminal else f"{text()}\n"
+            print(line, end="", file=sys.stderr, flush=True)
 
     @contextmanager
     def shown(self, text: Callable[[], str]) -> Iterator[None]:
@@ -60,3 +65,12 @@ class Progress:
         if self._has_line:
             self._has_line = False
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _cut(text: str) -> str:
+    """Of a line that folds, only the last row could be taken back."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_COLUMNS
+    except OSError:
+        return text
+    return text if len(text) < columns else f"{text[: columns - 2]}…"

@@ -10,6 +10,8 @@ from typing import TextIO
 
 FAILED, MISUSED = 1, 2
 """Exit codes: it could not be done; it was asked for in a way that makes no sense."""
+INTERRUPTED, NOBODY_READS = 130, 141
+"""And as shells know them: Ctrl-C; whoever read our output has gone."""
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -18,8 +20,9 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def say(text: str) -> None:
-    """To the person, not to the script."""
-    print(text, file=sys.stderr, flush=True)
+    """To the person, not to the script: also where there is nobody, print would take the script's."""
+    if sys.stderr is not None:
+        print(text, file=sys.stderr, flush=True)
 
 
 def say_result(text: str) -> None:

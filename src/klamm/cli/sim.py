@@ -10,7 +10,7 @@ from pathlib import Path
 from klamm.cli.options import add_json, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
 from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
@@ -35,7 +35,6 @@ exit code 0: every promise was kept; 1: one was broken; 130: Ctrl-C, after a sum
 
 TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, GROUPS)
 LAST_LINES = 60
-INTERRUPTED = 130
 
 
 def make_parser() -> ArgumentParser:
@@ -47,7 +46,7 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--jobs", type=int, default=1, metavar="COUNT", help="so many at a time (1)")
     parser.add_argument("--verbose", action="store_true", help="tell the story of the run")
     parser.add_argument(
-        "--seconds", type=float, metavar="S", help="trouble for so long, in the simulated time of one run"
+        "--seconds", type=float, metavar="S", help="trouble for so long, in the simulated time of a run"
     )
     parser.add_argument("--without", default="", metavar="NAMES", help=f"less trouble: {', '.join(TROUBLES)}")
     parser.add_argument("--results", type=Path, metavar="FILE", help="append what the runs came to, as a line of JSON")
@@ -71,13 +70,13 @@ def _names(options: Namespace) -> list[str]:
     return [name.strip() for name in options.without.split(",") if name.strip()]
 
 
-def _plan(options: Namespace) -> Plan:
-    plan = plan_of(options.seed, _names(options))
-    return plan if options.seconds is None else plan.lasting(options.seconds * 1_000.0)
+def _duration_ms(options: Namespace) -> float | None:
+    return None if options.seconds is None else options.seconds * 1_000.0
 
 
 def _one(options: Namespace) -> int:
-    outcome = outcome_of(_plan(options), keeps_all=options.verbose)
+    plan = plan_of(options.seed, _names(options), _duration_ms(options))
+    outcome = outcome_of(plan, keeps_all=options.verbose)
     if options.json:
         print_json(_document(outcome))
     else:
@@ -90,7 +89,7 @@ def _one(options: Namespace) -> int:
 
 
 def _outcomes(options: Namespace, count: int) -> Iterator[Outcome]:
-    return outcomes(range(options.first, options.first + count), options.jobs, _names(options))
+    return outcomes(range(options.first, options.first + count), options.jobs, _names(options), _duration_ms(options))
 
 
 def _many(options: Namespace) -> int:
@@ -209,6 +208,7 @@ def _tally_document(options: Namespace, tally: Tally, failed: Outcome | None, se
     return {
         "first": options.first,
         "without": _names(options),
+        "troubleSeconds": options.seconds,
         "runs": tally.runs,
         "seconds": seconds,
         "simulatedSeconds": tally.simulated_ms / 1_000,

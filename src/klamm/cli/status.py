@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, add_json, parser_of
-from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, table
+from klamm.cli.saying import FAILED, MISUSED, failed, is_terminal, print_json, say, table
 from klamm.cli.status_document import document
 from klamm.cli.tips import directory_option, mending
 from klamm.local.asking import Address, NoAnswer
@@ -69,7 +69,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.json:
         print_json(document(cluster, record, states, seen))
     else:
-        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
         print(text(cluster.directory, record, states, seen, cluster.stopped(states), asked, columns))
     return 0 if _is_well(states, seen) else FAILED
 

@@ -1,23 +1,20 @@
-"""One topic, before records are sent to it or read from it: is it there, how many partitions, who leads them. And some,
-after something was changed about them.
+"""One topic, before records are sent to it or read from it: is it there, how many partitions, who leads them.
 
 Asked before a client library is let loose: librdkafka would try for minutes where nobody answers, and make a topic
 whose name was mistyped without a word.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection
 
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.cli.options import Misused
 from klamm.cli.parsing import did_you_mean
-from klamm.ids import TopicPartition
 from klamm.local.view import PartitionSeen
 
 HEARD_SECONDS = 1.0
 """A topic that was just made: so long it may take until every broker has heard of it."""
 MADE_SECONDS = 10.0
-CHANGE_HEARD_SECONDS = 10.0
 LISTED = "`klamm topic list` lists them"
 PAUSE_SECONDS = 0.05
 
@@ -48,19 +45,6 @@ def partitions_made(cluster: Cluster, topic: str) -> tuple[dict[int, PartitionSe
             return found, True
         time.sleep(PAUSE_SECONDS)
     raise Refused(f"there is no topic {topic}, and the cluster does not make it; `klamm topic create {topic}` does")
-
-
-def partitions_once(
-    cluster: Cluster, topics: Sequence[str], is_heard: Callable[[Mapping[TopicPartition, PartitionSeen]], bool]
-) -> Mapping[TopicPartition, PartitionSeen]:
-    """Those of these topics, or of all, as soon as the broker that we ask has heard of a change; or after some seconds
-    as it has them then."""
-    deadline = time.monotonic() + CHANGE_HEARD_SECONDS
-    while True:
-        now = {TopicPartition(each.topic, each.partition): each for each in cluster.seen(topics or None).partitions}
-        if is_heard(now) or time.monotonic() > deadline:
-            return now
-        time.sleep(PAUSE_SECONDS)
 
 
 def no_topic(cluster: Cluster, topic: str) -> Refused:

@@ -44,9 +44,10 @@ def create(options: argparse.Namespace) -> int:
 
 def delete(options: argparse.Namespace) -> int:
     names = list(dict.fromkeys(options.name))
+    # It is refused at once where nothing can be decided; what is asked first would be asked of brokers that are away.
+    admin = admin_client(options)
     if not options.force:
         _refuse_internal(cluster_of(options), names)
-    admin = admin_client(options)
     asked = admin.delete_topics(names, operation_timeout=CHANGE_SECONDS, request_timeout=CHANGE_SECONDS)
     return _outcome(asked, "deleted", options)
 

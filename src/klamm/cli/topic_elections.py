@@ -13,8 +13,9 @@ from klamm.cli.group_asking import Cluster, Refused, by_topic, name_of
 from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.saying import FAILED, counted, print_json, table
-from klamm.cli.topic_asking import chosen, partitions_once
+from klamm.cli.topic_asking import chosen
 from klamm.cli.topic_extents import place_of
+from klamm.cli.topic_heard import partitions_once
 from klamm.cli.topic_targets import listed
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition

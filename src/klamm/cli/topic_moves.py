@@ -15,8 +15,9 @@ from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
-from klamm.cli.topic_asking import chosen, partitions_once
+from klamm.cli.topic_asking import chosen
 from klamm.cli.topic_extents import place_of
+from klamm.cli.topic_heard import partitions_once
 from klamm.cli.topic_targets import Held, check_known, listed, outright, spread
 from klamm.controller.placement import Replicas
 from klamm.errors import ErrorCode

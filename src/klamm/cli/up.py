@@ -10,14 +10,17 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from klamm.cli.interrupting import heard_afterwards
 from klamm.cli.options import Misused, add_directory, add_json, pairs_of, parser_of, seconds_of
-from klamm.cli.saying import FAILED, MISUSED, counted, failed, print_json, say, say_result
+from klamm.cli.saying import FAILED, INTERRUPTED, MISUSED, counted, failed, is_terminal, print_json, say, say_result
 from klamm.local.agreeing import BROKERS, RACKS, Wish
 from klamm.local.cluster import FIRST_PORT, START_SECONDS, LocalCluster
 from klamm.local.problems import LocalError
 from klamm.local.record import ClusterRecord, read_record
 
 UNHEARD = frozenset({errno.EIO, errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EBADF})
+RUNS_ON = "; what was started here runs on"
+"""Where the cluster's own record is what cannot be read: no command finds it by that."""
 
 DESCRIPTION = """\
 Start a cluster on this machine: every node a process, its data in DIR/node-N, its log in DIR/node-N.log.
@@ -75,7 +78,12 @@ def _carried_out(cluster: LocalCluster, options: argparse.Namespace) -> int:
     except OSError as problem:
         return _unheard(cluster, options.detach, problem) if cluster.was_started_here else failed("up", problem)
     except LocalError as problem:
-        return failed("up", problem)
+        return failed("up", f"{problem}{RUNS_ON if cluster.was_started_here else ''}")
+    except Exception:
+        # A mistake of ours, told as such. The nodes do not depend on us: whoever sees it is told of them, too.
+        if cluster.was_started_here:
+            _say_if_heard(f"klamm up: {_runs_nevertheless(cluster)}")
+        raise
     return 0
 
 
@@ -88,11 +96,12 @@ def _bring_up(cluster: LocalCluster, options: argparse.Namespace) -> None:
         wish, options.timeout, lambda node_id: _say_ready(node_id, monotonic() - began), fresh=options.fresh
     )
     if settings:
-        from klamm.cli.effects import say_without_effect
+        with heard_afterwards():
+            from klamm.cli.effects import say_without_effect
 
         say_without_effect(settings)
     # The live view has them in its first line; a script that reads our output has not.
-    if not (_is_live(options) and sys.stdout.isatty()):
+    if not (_is_live(options) and is_terminal(sys.stdout)):
         _print_result(cluster, record, options.json)
     if before is not None and before.bootstrap_servers != record.bootstrap_servers:
         say(f"moved from {before.bootstrap_servers} to {record.bootstrap_servers}, with its data")
@@ -175,8 +184,9 @@ def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
     if not _is_live(options):
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
-    from klamm.cli.tips import directory_option
-    from klamm.cli.watching import How, shown_as, watch
+    with heard_afterwards():
+        from klamm.cli.tips import directory_option
+        from klamm.cli.watching import How, shown_as, watch
 
     # Who did not ask for lines may read standard output for the servers alone.
     how: How = "live" if _is_live(options) else "plain"
@@ -188,38 +198,37 @@ def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
 
 def _is_live(options: argparse.Namespace) -> bool:
     """Whether the cluster is going to be shown live. A dumb terminal cannot."""
-    can_draw = sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    can_draw = is_terminal(sys.stderr) and os.environ.get("TERM") not in ("dumb", "unknown")
     return can_draw and not (options.detach or options.plain or options.json)
 
 
 def _unheard(cluster: LocalCluster, detach: bool, problem: OSError) -> int:
     """Of a cluster that runs, when what we print or draw on takes no more: its disk is full, the terminal was closed.
     That may be noticed before the signal that tells of it. Whatever else fails us is no reason to stop a cluster."""
-    from klamm.cli.tips import directory_option
-
-    at = directory_option(cluster.directory)
     if detach or problem.errno not in UNHEARD:
-        runs = f"the cluster runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it"
         cannot = "cannot write: " if problem.errno in UNHEARD else ""
-        return failed("up", f"{cannot}{problem.strerror or problem}; {runs}")
+        return failed("up", f"{cannot}{problem.strerror or problem}; {_runs_nevertheless(cluster)}")
     _say_if_heard(f"klamm up: cannot write: {problem.strerror}; the cluster is stopped")
     _interrupted(cluster)
     return FAILED
 
 
+def _runs_nevertheless(cluster: LocalCluster) -> str:
+    from klamm.cli.tips import directory_option
+
+    at = directory_option(cluster.directory)
+    return f"the cluster runs nevertheless: `klamm status{at}` shows it, `klamm down{at}` stops it"
+
+
 def _interrupted(cluster: LocalCluster) -> int:
     """Stop the cluster, if we started it: somebody else's, which we may have waited for, is not ours to stop."""
     if not cluster.was_started_here:
-        return failed("up", "interrupted; what was started is ended again", 130)
-    # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    everybody = [node.node_id for node in cluster.record().nodes]
-    _say_if_heard("stopping; once more Ctrl-C kills")
+        return failed("up", "interrupted; what was started is ended again", INTERRUPTED)
     try:
-        late = cluster.down()
-    except KeyboardInterrupt:
-        late = everybody
-        cluster.kill(everybody)
+        late = _stopped_or_killed(cluster)
+    except LocalError as problem:
+        _say_if_heard(f"klamm up: {problem}{RUNS_ON}")
+        return FAILED
     if late:
         _say_if_heard(f"killed: {', '.join(map(str, late))}; they recover their logs at the next start")
     from klamm.cli.tips import directory_option
@@ -227,6 +236,19 @@ def _interrupted(cluster: LocalCluster) -> int:
     again = f"`klamm up{directory_option(cluster.directory)}` starts it again"
     _say_if_heard(f"stopped; {again}, with its data in {cluster.directory}")
     return 0
+
+
+def _stopped_or_killed(cluster: LocalCluster) -> list[int]:
+    """Those that had to be killed. Whenever the second Ctrl-C comes, it finds somebody."""
+    try:
+        # A terminal that closes may say so twice; only Ctrl-C and SIGTERM are impatience.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _say_if_heard("stopping; once more Ctrl-C kills")
+        return cluster.down()
+    except KeyboardInterrupt:
+        everybody = [node.node_id for node in cluster.record().nodes]
+        cluster.kill(everybody)
+        return everybody
 
 
 def _say_if_heard(text: str) -> None:

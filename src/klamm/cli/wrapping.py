@@ -1,16 +1,28 @@
 """Help as wide as the terminal: sentences are broken between words, columns hang, and command lines stay whole, so that
 they can be copied."""
 
+import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+
+from klamm.cli.saying import is_terminal
 
 GAP = re.compile(r"(?<=\S)\s{2,}")
 """Between two columns."""
 LITERAL = ("{", "klamm ", "echo ")
-"""What a line begins with that is to be typed, or read, as it is."""
+"""What an indented line begins with that is to be typed, or read, as it is."""
 UNDER = 4
 """A comment that has no room beside its command stands below it, so far in."""
+
+
+class AsWideAsTheTerminal(argparse.RawDescriptionHelpFormatter):
+    """Where help goes into a file, or to another program, no line is broken."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled = super()._fill_text(text, width, indent)
+        return wrapped(filled, self._width) if is_terminal(sys.stdout) else filled
 
 
 def wrapped(text: str, width: int) -> str:
@@ -40,7 +52,7 @@ def _block_wrapped(block: Sequence[str], width: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     columns = [gap.end() for gap in GAP.finditer(line)]
     if not columns:
-        return [line] if line.lstrip().startswith(LITERAL) else _filled(line.strip(), width, " " * indent)
+        return [line] if indent and line.lstrip().startswith(LITERAL) else _filled(line.strip(), width, " " * indent)
     if len(columns) > 1:
         return _items_filled(GAP.split(line.strip()), width, " " * indent)
     (at,) = columns

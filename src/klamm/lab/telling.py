@@ -1,11 +1,11 @@
 """An experiment as a person sees it: what will happen, what happens while it does, and what came of it."""
 
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
+from klamm.lab.beside import beside
 from klamm.lab.drawing import show
 from klamm.lab.stage import Stage, Told
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from klamm.lab.catalogue import Experiment
     from klamm.lab.measured import Measured
 
-WIDTH, NARROWEST = 100, 20
+WIDTH = 100
 INDENT = "  "
 
 
@@ -66,10 +66,7 @@ class Narrator:
         self._beside(Text(), text)
 
     def _beside(self, what: Text, text: str) -> None:
-        """Broken between words, all of it to the right of `what`, and nothing behind a line's last word."""
-        width = max(NARROWEST, min(WIDTH, self._console.width) - len(what))
-        first, *others = wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
-        for line in (what + Text(first), *(Text(" " * len(what) + other) for other in others)):
+        for line in beside(what, text, min(WIDTH, self._console.width)):
             self._console.print(line, soft_wrap=True)
 
     def _heading(self, text: str) -> None:

@@ -40,19 +40,24 @@ def outcome_of(plan: Plan, *, keeps_all: bool = False) -> Outcome:
     return Run(plan, keeps_all=keeps_all).outcome()
 
 
-def outcome_of_seed(seed: int, without: Collection[str] = ()) -> Outcome:
-    return outcome_of(plan_of(seed, without))
+def outcome_of_seed(seed: int, without: Collection[str] = (), duration_ms: float | None = None) -> Outcome:
+    return outcome_of(plan_of(seed, without, duration_ms))
 
 
-def plan_of(seed: int, without: Collection[str] = ()) -> Plan:
-    """What the seed draws, with less trouble. Without groups it draws what it drew before there were any."""
-    return drawn_plan(seed, with_groups=GROUPS not in without).without(*without)
+def plan_of(seed: int, without: Collection[str] = (), duration_ms: float | None = None) -> Plan:
+    """What the seed draws, with less trouble, or for another time. Without groups it draws what it drew before there
+    were any."""
+    plan = drawn_plan(seed, with_groups=GROUPS not in without).without(*without)
+    return plan if duration_ms is None else plan.lasting(duration_ms)
 
 
-def outcomes(seeds: Iterable[int], jobs: int, without: Collection[str] = ()) -> Iterator[Outcome]:
+def outcomes(
+    seeds: Iterable[int], jobs: int, without: Collection[str] = (), duration_ms: float | None = None
+) -> Iterator[Outcome]:
     """As they are done, in any order. Whoever has heard enough may stop listening."""
+    outcome = partial(outcome_of_seed, without=without, duration_ms=duration_ms)
     if jobs == 1:
-        yield from map(partial(outcome_of_seed, without=without), seeds)
+        yield from map(outcome, seeds)
         return
     # Ctrl-C reaches all of them; whoever listens to them ends them, without a stack trace of each. They are born with
     # it blocked, and so are those that follow them: the thread that forks these is made here, too.
@@ -61,7 +66,7 @@ def outcomes(seeds: Iterable[int], jobs: int, without: Collection[str] = ()) -> 
         # Looking for circles takes a seventh of the time. A worker leaves some megabytes of them a run, and ends soon.
         with multiprocessing.get_context("fork").Pool(jobs, gc.disable, maxtasksperchild=50) as pool:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            yield from pool.imap_unordered(partial(outcome_of_seed, without=without), seeds)
+            yield from pool.imap_unordered(outcome, seeds)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -17,7 +17,8 @@ from klamm.ids import TopicPartition
 from klamm.local import looking
 from klamm.local.agreeing import Wish, new_cluster, with_ports
 from klamm.local.asking import Conversation, NoAnswer
-from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import NodeState
 from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
 from klamm.local.processes import process_of

@@ -6,20 +6,19 @@ quorum loses its majority: then nothing would move any more, and that is another
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of
 from klamm.local.asking import Address, takes_connections
-from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import LISTENS_SECONDS, WhoRuns
 from klamm.local.look import Look
 from klamm.local.problems import LocalError
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, read_record
 from klamm.local.topology import has_majority
-
-LISTENS_SECONDS = 1.0
 
 
 class Tip(NamedTuple):
@@ -45,15 +44,20 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
         yield Tip("or so", pause, is_needed=False)
 
 
-def mending(states: Sequence[NodeState], directory: Path) -> str:
+def mending(who: WhoRuns, directory: Path) -> str:
     """What has all nodes run again: ``klamm node start 1 2` mends it`."""
     at = directory_option(directory)
     commands = []
-    for verb, wrong in (("start", "dead"), ("resume", "paused")):
-        nodes = " ".join(str(node.node_id) for node, state in states if state == wrong)
+    for verb, nodes in (("start", who.dead), ("resume", who.paused)):
         if nodes:
-            commands.append(f"`klamm node {verb} {nodes}{at}`")
+            commands.append(f"`klamm node {verb} {' '.join(map(str, nodes))}{at}`")
     return f"{' and '.join(commands)} {'mends' if len(commands) == 1 else 'mend'} it"
+
+
+def no_broker_runs(who: WhoRuns, directory: Path) -> str:
+    """Where a witness does."""
+    start = f"klamm node start {' '.join(map(str, who.dead))}{directory_option(directory)}"
+    return f"no broker runs; `{start}` starts what is missing"
 
 
 def way_back(directory: str | None, asked: str) -> str | None:
@@ -63,13 +67,13 @@ def way_back(directory: str | None, asked: str) -> str | None:
     if found is None or any(takes_connections(address, LISTENS_SECONDS) for address in addresses_of(asked)):
         return None
     cluster, _ = found
-    states, at = cluster.states(), directory_option(cluster.directory)
-    dead = [str(node.node_id) for node, state in states if state == "dead"]
-    if len(dead) < len(states):
-        start = f"`klamm node start {' '.join(dead)}{at}` starts what is missing"
-        return f"of the cluster in {cluster.directory} no broker runs; {start}" if dead else None
-    how = "was stopped" if len(cluster.stopped(states)) == len(states) else "does not run any more"
-    return f"the cluster in {cluster.directory} {how}; `klamm up{at}` starts it again, with its data"
+    # Nobody listens where brokers would: nobody was started elsewhere.
+    who = WhoRuns(tuple(cluster.states()))
+    if who.is_anybody_there:
+        return f"of the cluster in {cluster.directory} {no_broker_runs(who, cluster.directory)}" if who.dead else None
+    how = "was stopped" if len(cluster.stopped(who.states)) == len(who.states) else "does not run any more"
+    up = f"`klamm up{directory_option(cluster.directory)}`"
+    return f"the cluster in {cluster.directory} {how}; {up} starts it again, with its data"
 
 
 def cluster_here(directory: str | None, asked: str) -> tuple[LocalCluster, ClusterRecord] | None:

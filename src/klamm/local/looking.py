@@ -16,11 +16,12 @@ from klamm.errors import ErrorCode
 from klamm.ids import Offset, TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import WhoRuns
 from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, NodeRecord
-from klamm.local.topology import brokers_gone, has_majority
+from klamm.local.topology import brokers_gone
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, controller_seen_by, placement_seen_by
 from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
@@ -87,12 +88,12 @@ class Looker:
                 if line is not None:
                     line.close()
                 self._lines[node.node_id] = _Line(node, Address(record.host, node.port), record.metrics_place(node))
-        alive = {node.node_id for node, state in states if state == "running"}
-        can_decide = has_majority(record.nodes, alive)
-        self._is_undecided |= not can_decide
-        gone = brokers_gone(record.nodes, alive, is_undecided=self._is_undecided)
-        seen = self._asked_anyone(running, gone, who_leads=can_decide)
-        if can_decide and seen is not None and seen.controller in alive:
+        # By their processes alone: of who was started elsewhere we could not tell when it ends.
+        who = WhoRuns(tuple(states))
+        self._is_undecided |= not who.can_decide
+        gone = brokers_gone(who.nodes, who.running, is_undecided=self._is_undecided)
+        seen = self._asked_anyone(running, gone, who_leads=who.can_decide)
+        if who.can_decide and seen is not None and seen.controller in who.running:
             self._is_undecided = False
         before = self._last or Look(0.0, record.nodes, known)
         made = self._made(record, known, seen, before, [node.node_id for node in running])

@@ -24,8 +24,8 @@ Show a cluster on this machine: every node with its rack, roles, process, state 
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
 under-replicated, or below min.insync.replicas.
 Where too few voters run to decide anything, that is said, and what a broker that runs has heard last.
-With --watch it stays and shows the cluster live, as `klamm up` does in the foreground; with --watch --json it prints
-a JSON document a line, whenever something changes.
+With --watch it stays and shows the cluster live, as `klamm up` does in the foreground, also while no node runs, until
+the cluster is stopped; with --watch --json it prints a JSON document a line, whenever something changes.
 """
 
 EXAMPLES = """\
@@ -36,6 +36,7 @@ examples:
   klamm status --watch --plain > log     a line for what happens
 
 exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
+with --watch 0: until Ctrl-C; 1: the cluster was stopped
 """
 
 ANSWER_SECONDS = 3.0
@@ -77,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _watched(cluster: LocalCluster, options: Namespace) -> int:
-    from klamm.cli.watching import How, shown_as, watch
+    from klamm.cli.watching import How, shown_as, was_stopped, watch
 
     how: How = "json" if options.json else "plain" if options.plain else "live"
     try:
@@ -89,7 +90,7 @@ def _watched(cluster: LocalCluster, options: Namespace) -> int:
         raise  # `| head` has read what it wanted.
     except (LocalError, OSError) as problem:
         return failed("status", problem)
-    say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
+    say(was_stopped(cluster))
     return FAILED
 
 

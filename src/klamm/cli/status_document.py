@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from klamm.local.cluster import LocalCluster
-from klamm.local.deciding import NodeState, WhoRuns
+from klamm.local.deciding import WhoRuns
 from klamm.local.look import Look
 from klamm.local.record import ClusterRecord
 from klamm.local.view import BrokerSeen, ClusterSeen
@@ -50,8 +50,7 @@ def document_of(directory: Path, record: ClusterRecord, look: Look) -> Document:
     )
     controller = look.controller if look.can_decide else None
     seen = ClusterSeen(record.cluster_id, controller, tuple(brokers), tuple(look.partitions.values()))
-    who = WhoRuns(tuple(NodeState(node, look.state(node.node_id)) for node in look.nodes))
-    return document(LocalCluster(directory), record, who, seen if look.is_answered else None)
+    return document(LocalCluster(directory), record, look.who_runs, seen if look.is_answered else None)
 
 
 def _listed(seen: ClusterSeen | None, which: str) -> list[dict[str, object]] | None:

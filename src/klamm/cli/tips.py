@@ -16,7 +16,6 @@ from klamm.local.cluster import LocalCluster
 from klamm.local.deciding import LISTENS_SECONDS, WhoRuns
 from klamm.local.look import Look
 from klamm.local.problems import LocalError
-from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, read_record
 from klamm.local.topology import has_majority
 
@@ -32,12 +31,10 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
     at = directory_option(directory)
     replicas = min(3, sum(node.is_broker for node in look.nodes))
     yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
-    dead, paused = _nodes(look, "dead"), _nodes(look, "paused")
-    if dead:
-        yield Tip("mend it", f"klamm node start {dead}{at}")
-    if paused:
-        yield Tip("mend it", f"klamm node resume {paused}{at}")
-    victim = None if dead or paused else _victim(look)
+    commands = _mending(look.who_runs, at)
+    for command in commands:
+        yield Tip("mend it", command)
+    victim = None if commands else _victim(look)
     if victim is not None:
         yield Tip("break it", f"klamm node kill {victim}{at}")
         pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
@@ -46,12 +43,13 @@ def tips(look: Look, directory: Path) -> Iterator[Tip]:
 
 def mending(who: WhoRuns, directory: Path) -> str:
     """What has all nodes run again: ``klamm node start 1 2` mends it`."""
-    at = directory_option(directory)
-    commands = []
-    for verb, nodes in (("start", who.dead), ("resume", who.paused)):
-        if nodes:
-            commands.append(f"`klamm node {verb} {' '.join(map(str, nodes))}{at}`")
+    commands = [f"`{command}`" for command in _mending(who, directory_option(directory))]
     return f"{' and '.join(commands)} {'mends' if len(commands) == 1 else 'mend'} it"
+
+
+def _mending(who: WhoRuns, at: str) -> list[str]:
+    wrong = (("start", who.dead), ("resume", who.paused))
+    return [f"klamm node {verb} {' '.join(map(str, nodes))}{at}" for verb, nodes in wrong if nodes]
 
 
 def no_broker_runs(who: WhoRuns, directory: Path) -> str:
@@ -93,10 +91,6 @@ def directory_option(directory: Path) -> str:
     if directory == Path(DEFAULT_DIRECTORY).absolute():
         return ""
     return f" --dir {shlex.quote(str(directory))}"
-
-
-def _nodes(look: Look, state: State) -> str:
-    return " ".join(str(node.node_id) for node in look.nodes if look.state(node.node_id) == state)
 
 
 def _victim(look: Look) -> int | None:

@@ -133,7 +133,23 @@ def test_a_pause_a_start_and_nobody_who_answers() -> None:
     assert row(scene(stopped), 1)[1] == "stopped"
     starting = replace(healthy(), live=healthy().live - {5})
     assert row(scene(starting), 5)[1] == "starting"
-    assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
+
+
+def test_where_no_broker_answers_nobody_says_that_all_is_well() -> None:
+    """All are paused. The line above said that everything was in sync, and so was each broker, in all it holds."""
+    states = dict.fromkeys(healthy().states, "paused")
+    paused = replace(healthy(), states=states, is_answered=False, sizes={0: {place(0): 2_000}})
+    shown = drawn(scene(paused))
+    assert shown[1:4] == [
+        "cluster            1 topic, 10 partitions",
+        "0 of 3 voters run: no majority, so nothing can be decided",
+        "no broker answers; what is shown is what was known before",
+    ]
+    (first,) = [line.split() for line in shown if line.startswith("R1 ")]
+    assert first[1:] == ["0", "paused", "-", "-", "-", "-", "-", "-", "2.0", "kB"]
+    assert not any(line.startswith("use it") for line in shown)
+    unheard = drawn(scene(Look(1.0, healthy().nodes, dict.fromkeys(states, "dead"))))
+    assert unheard[1] == "cluster            unknown" and unheard[3] == "no broker answers"
 
 
 def test_where_too_few_voters_run_nobody_is_controller_and_it_is_said() -> None:

@@ -98,14 +98,17 @@ def _head(scene: Scene, columns: int) -> RenderableType:
     if not look.can_decide:
         lines.append(Text(undecided(look.nodes, look.running), style="bold red"))
     if not look.is_answered:
-        lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
+        before = "; what is shown is what was known before" if look.is_known else ""
+        lines.append(Text(f"no broker answers{before}", style="bold red"))
     return Group(*lines)
 
 
 def _cluster(look: Look, columns: int) -> RenderableType:
-    """What is in it, and how it is: beside that, or below where there is no room."""
-    contents, trouble = Text(_contents(look)), _trouble(look)
-    between = "   " if LABEL + len(contents) + 3 + len(trouble) <= columns else "\n"
+    """What is in it, and how it is: beside that, or below where there is no room. How it is now, nobody knows where no
+    broker answers."""
+    contents = Text(_contents(look) if look.is_known else "unknown")
+    trouble = _trouble(look) if look.is_answered else Text()
+    between = "" if not trouble else "   " if LABEL + len(contents) + 3 + len(trouble) <= columns else "\n"
     grid = Table.grid()
     grid.add_column(style="dim", width=LABEL, no_wrap=True)
     grid.add_column()
@@ -159,15 +162,15 @@ def _node(scene: Scene, node: NodeRecord) -> dict[str, RenderableType]:
         return {"broker": name, "role": _role(look, node)}
     held = [each for each in look.own if node.node_id in each.replicas]
     in_sync = sum(node.node_id in each.in_sync for each in held)
-    is_known = not look.is_unnoticed(node.node_id)
+    is_known = look.is_answered and not look.is_unnoticed(node.node_id)
     return {
         "broker": name,
         "role": _role(look, node),
         "leads": str(sum(each.leader == node.node_id for each in held)) if is_known else "-",
         "in sync": f"{in_sync} of {len(held)}" if held and is_known else "-",
-        "lagging": _lagging(look, node.node_id),
+        "lagging": _lagging(look, node.node_id) if look.is_answered else Text("-", style="dim"),
         **_flow(scene.rates.get(node.node_id, Rates()), node.node_id in look.figures),
-        "log": sized(sum(look.sizes.get(node.node_id, {}).values())),
+        "log": sized(sum(look.sizes[node.node_id].values())) if node.node_id in look.sizes else "-",
     }
 
 

@@ -29,8 +29,9 @@ class Tip(NamedTuple):
 
 def tips(look: Look, directory: Path) -> Iterator[Tip]:
     at = directory_option(directory)
-    replicas = min(3, sum(node.is_broker for node in look.nodes))
-    yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
+    if look.is_answered and look.can_decide:
+        replicas = min(3, sum(node.is_broker for node in look.nodes))
+        yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
     commands = _mending(look.who_runs, at)
     for command in commands:
         yield Tip("mend it", command)

@@ -66,6 +66,11 @@ class Look:
         return self.who_runs.can_decide
 
     @property
+    def is_known(self) -> bool:
+        """Whether any broker has ever answered."""
+        return self.is_answered or bool(self.live)
+
+    @property
     def was_stopped(self) -> bool:
         """All of it, on purpose. Nodes that died are something else: whoever watches may start them again."""
         return len(self.stopped) == len(self.nodes)

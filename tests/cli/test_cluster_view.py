@@ -114,6 +114,18 @@ def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
     assert leader[-5:] == ["1,200", "8.0", "kB", "16.0", "MB"]
 
 
+def test_beside_the_last_line_there_is_room_for_ctrl_c() -> None:
+    """The terminal writes it there. Where a command above filled all columns, the last line had as many, of blanks:
+    the view was drawn once more a line too low, and its first line stood twice."""
+    for width in range(30, 121):
+        wide = replace(scene(healthy()), directory=Path("/" + "x" * (width - 38)))
+        console = Console(width=width, height=40, force_terminal=False, no_color=True)
+        with console.capture() as captured:
+            console.print(live(wide, 40, width))
+        last = captured.get().splitlines()[-1]
+        assert len(last) <= width - len("^C"), (width, last)
+
+
 def test_where_it_is_narrow_columns_go_and_figures_stay_whole() -> None:
     look = replace(grown(without(healthy(), 0), 31_000), committed={"billing": {place(0): 990}})
     busy = replace(scene(look), rates={3: Rates(123_400, 9, 8_000_000)})

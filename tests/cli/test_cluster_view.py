@@ -164,6 +164,14 @@ def test_where_no_broker_answers_nobody_says_that_all_is_well() -> None:
     assert unheard[1] == "cluster            unknown" and unheard[3] == "no broker answers"
 
 
+def test_the_last_picture_of_a_cluster_that_was_stopped_offers_nothing() -> None:
+    """Below it stands what starts the cluster again, and nobody hears Ctrl-C."""
+    dead = replace(healthy(), states=dict.fromkeys(healthy().states, "dead"), is_answered=False)
+    assert any(line.startswith("mend it") for line in drawn(scene(dead)))
+    shown = drawn(scene(replace(dead, stopped=frozenset(dead.states))))
+    assert not any(line.startswith(("mend it", "end it")) for line in shown)
+
+
 def test_where_too_few_voters_run_nobody_is_controller_and_it_is_said() -> None:
     """The voters are 0, 3 and 6; the controller, 0, still runs."""
     lost = replace(healthy(), states={**healthy().states, 3: "dead", 6: "paused"})

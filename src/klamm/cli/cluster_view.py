@@ -251,6 +251,8 @@ def _happened(scene: Scene, most: int) -> RenderableType:
 
 
 def _footer(scene: Scene, columns: int, *, brief: bool = False) -> RenderableType:
+    if scene.look.was_stopped:
+        return Group()  # It is the last picture: nobody watches what is typed next, and nothing is there to be ended.
     shown = [tip for tip in tips(scene.look, scene.directory) if not brief or tip.is_needed]
     label = max(len(each) for each in (END_IT, *(tip.what_for for tip in shown)))
     grid = Table.grid(padding=(0, 2, 0, 0))

@@ -114,6 +114,18 @@ def test_on_eighty_columns_nothing_to_copy_is_cut() -> None:
     assert leader[-5:] == ["1,200", "8.0", "kB", "16.0", "MB"]
 
 
+def test_beside_the_last_line_there_is_room_for_ctrl_c() -> None:
+    """The terminal writes it there. Where a command above filled all columns, the last line had as many, of blanks:
+    the view was drawn once more a line too low, and its first line stood twice."""
+    for width in range(30, 121):
+        wide = replace(scene(healthy()), directory=Path("/" + "x" * (width - 38)))
+        console = Console(width=width, height=40, force_terminal=False, no_color=True)
+        with console.capture() as captured:
+            console.print(live(wide, 40, width))
+        last = captured.get().splitlines()[-1]
+        assert len(last) <= width - len("^C"), (width, last)
+
+
 def test_where_it_is_narrow_columns_go_and_figures_stay_whole() -> None:
     look = replace(grown(without(healthy(), 0), 31_000), committed={"billing": {place(0): 990}})
     busy = replace(scene(look), rates={3: Rates(123_400, 9, 8_000_000)})
@@ -133,7 +145,31 @@ def test_a_pause_a_start_and_nobody_who_answers() -> None:
     assert row(scene(stopped), 1)[1] == "stopped"
     starting = replace(healthy(), live=healthy().live - {5})
     assert row(scene(starting), 5)[1] == "starting"
-    assert any("no broker answers" in line for line in drawn(scene(replace(healthy(), is_answered=False))))
+
+
+def test_where_no_broker_answers_nobody_says_that_all_is_well() -> None:
+    """All are paused. The line above said that everything was in sync, and so was each broker, in all it holds."""
+    states = dict.fromkeys(healthy().states, "paused")
+    paused = replace(healthy(), states=states, is_answered=False, sizes={0: {place(0): 2_000}})
+    shown = drawn(scene(paused))
+    assert shown[1:4] == [
+        "cluster            1 topic, 10 partitions",
+        "0 of 3 voters run: no majority, so nothing can be decided",
+        "no broker answers; what is shown is what was known before",
+    ]
+    (first,) = [line.split() for line in shown if line.startswith("R1 ")]
+    assert first[1:] == ["0", "paused", "-", "-", "-", "-", "-", "-", "2.0", "kB"]
+    assert not any(line.startswith("use it") for line in shown)
+    unheard = drawn(scene(Look(1.0, healthy().nodes, dict.fromkeys(states, "dead"))))
+    assert unheard[1] == "cluster            unknown" and unheard[3] == "no broker answers"
+
+
+def test_the_last_picture_of_a_cluster_that_was_stopped_offers_nothing() -> None:
+    """Below it stands what starts the cluster again, and nobody hears Ctrl-C."""
+    dead = replace(healthy(), states=dict.fromkeys(healthy().states, "dead"), is_answered=False)
+    assert any(line.startswith("mend it") for line in drawn(scene(dead)))
+    shown = drawn(scene(replace(dead, stopped=frozenset(dead.states))))
+    assert not any(line.startswith(("mend it", "end it")) for line in shown)
 
 
 def test_where_too_few_voters_run_nobody_is_controller_and_it_is_said() -> None:

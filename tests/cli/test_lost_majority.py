@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from klamm.local.agreeing import Wish
 from klamm.local.cluster import LocalCluster
+from klamm.local.record import write_record
 from tests.cli.running import LONG_SECONDS, Ended, klamm
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -54,7 +56,26 @@ def test_it_is_said_at_once_and_what_mends_it(cluster: LocalCluster) -> None:
     assert len(document["under_replicated_partitions"]) == 3
     placed = klamm("topic", "placement", "invoice", *at).out
     assert "R1-B1 (down)" in placed and "(P1!)" in placed and "third follower of" not in placed
-    assert "no leader: P1 P2 (in parentheses: their first replica)" in placed and "too few voters run" in placed
+    assert "no leader: P1 P2 (in parentheses: their first replica)" in placed
+    why = f"\n1 of 3 voters runs: no majority, so nothing can be decided; {start} and {resume} mend it\n"
+    assert why in placed and why in klamm("topic", "describe", "invoice", *at).out
+
+
+def test_who_was_started_where_we_do_not_see_it_counts_everywhere(cluster: LocalCluster) -> None:
+    """Changes were allowed, and topics and `status` said that too few voters ran."""
+    at, record = ("--dir", str(cluster.directory)), cluster.record()
+    unseen = tuple(node if node.node_id == 0 else replace(node, process=None) for node in record.nodes)
+    write_record(cluster.directory, replace(record, nodes=unseen))
+    try:
+        assert klamm("topic", "create", "more", *at).code == 0
+        placed, told = klamm("topic", "placement", "invoice", *at).out, klamm("status", *at)
+        document = klamm("status", "--json", *at).json
+    finally:
+        write_record(cluster.directory, record)
+    assert "(down)" not in placed and "voters" not in placed and "no leader" not in placed
+    assert "\nnodes 1, 2: somebody listens at their ports, so they count as running\n" in told.out
+    assert told.code == 0 and "voters" not in told.out and "offline           0" in told.out
+    assert document["has_majority"] and document["offline_partitions"] == []
 
 
 def test_who_was_started_alone_has_heard_nothing_and_it_is_said_what_it_lacks(cluster: LocalCluster) -> None:
@@ -93,12 +114,14 @@ def test_the_word_of_who_does_not_run_is_no_news(cluster: LocalCluster, tmp_path
         wait_until(lambda: "has its majority again" in lines.read_text(), "they can decide", within_seconds=30)
         wait_until(lambda: "leads the quorum now" in _since_majority(lines), "somebody decides", within_seconds=30)
         wait_until(lambda: _latest(documents)["controller"] is not None, "and it is told", within_seconds=30)
-        cluster.kill([0, 1])
+        told = [line.partition(" ")[2] for line in _lines(lines)]
+        # Who dies ends nothing: they watch until all have been stopped.
+        cluster.start([2])
+        cluster.down()
         assert [each.wait(LONG_SECONDS) for each in watching] == [1, 1]
     finally:
         for each in watching:
             each.kill()
-    told = [line.partition(" ")[2] for line in lines.read_text().splitlines()]
     dead = told.index("broker 2 is dead")
     back = told.index("2 of 3 voters run: the quorum has its majority again")
     assert "1 of 3 voters runs: no majority, so nothing can be decided" in told[dead:back]

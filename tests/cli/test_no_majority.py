@@ -12,9 +12,9 @@ import pytest
 
 from klamm.cli import main
 from klamm.cli.carried_out import carried_out
-from klamm.cli.group_asking import FIND_COORDINATOR, Cluster, Refused
+from klamm.cli.group_asking import FIND_COORDINATOR, Cluster, Refused, cluster_of
 from klamm.cli.group_seen import committed_offsets
-from klamm.cli.no_majority import undecided
+from klamm.cli.no_majority import gone, undecided
 from klamm.errors import ErrorCode
 from klamm.local.agreeing import Wish, new_cluster, with_ports
 from klamm.local.asking import DESCRIBE_CLUSTER, METADATA
@@ -95,9 +95,28 @@ def test_the_only_one_with_a_vote_is_paused(tmp_path: Path, running: Running, mo
 
 
 def test_who_was_started_where_we_do_not_see_it_is_not_dead(record: ClusterRecord, running: Running) -> None:
-    running(record, 1)
+    servers = running(record, 1).bootstrap_servers
+    assert gone(None, servers) == [1, 2]
     with socket.create_server(("127.0.0.1", record.nodes[2].port)):
-        assert undecided(None, record.bootstrap_servers) is None
+        assert undecided(None, servers) is None
+        assert gone(None, servers) == [], "who may change something is not told that brokers are down"
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["by its directory", "by its brokers"])
+def test_it_is_the_same_cluster_however_it_is_asked_for(
+    record: ClusterRecord, running: Running, is_named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers = running(record, 1).bootstrap_servers
+    told: list[int] = []
+
+    def noted(broker: object, topics: object, gone: list[int]) -> None:
+        told.extend(gone)
+
+    monkeypatch.setattr("klamm.cli.group_asking.placement_seen_by", noted)
+    with FakeBroker(record.nodes[0].port):
+        asked = cluster_of(Namespace(dir=None, bootstrap=servers if is_named else None))
+        asked.seen()
+    assert told == [1, 2] and asked.undecided() == SAID
 
 
 @pytest.mark.parametrize(
@@ -184,4 +203,4 @@ def test_a_coordinator_is_not_waited_for_where_nobody_can_choose_one(monkeypatch
             FIND_COORDINATOR: lambda _: FindCoordinatorResponse(coordinators=[nobody]),
         }
         with pytest.raises(Refused, match="has no coordinator that answers, after 0 s"):
-            committed_offsets(Cluster([broker.address], is_undecided=lambda: True), ["g"])
+            committed_offsets(Cluster([broker.address], undecided=lambda: SAID), ["g"])

@@ -167,12 +167,14 @@ def test_input_that_cannot_be_read_any_more_ends_in_an_account(servers: str, top
     ours, theirs = os.openpty()
     sending = begun("produce", topic, "--bootstrap", servers, stdin=ours, stderr=subprocess.PIPE)
     assert sending.stderr is not None and b"the cluster has made it" in sending.stderr.readline()
+    # Until then it looks whether it is a terminal that it reads.
+    assert b"Ctrl-D ends" in sending.stderr.readline()
     os.write(theirs, b"a\n")
     os.close(theirs)
     err = sending.communicate(timeout=LONG_SECONDS)[1].decode()
     os.close(ours)
     assert sending.returncode == 1, err
-    _, summary, problem = err.splitlines()
+    summary, problem = err.splitlines()
     assert summary.startswith(f"1 sent to {topic}, 1 acknowledged, 0 failed")
     assert problem == "klamm produce: Input/output error"
 

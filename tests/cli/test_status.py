@@ -5,7 +5,7 @@ from pathlib import Path
 
 from klamm.cli.status import text
 from klamm.local.asking import Address
-from klamm.local.cluster import NodeState
+from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.processes import Process
 from klamm.local.record import ClusterRecord
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
@@ -18,7 +18,7 @@ BROKERS = tuple(BrokerSeen(node.node_id, node.rack, "127.0.0.1", node.port, Fals
 def said(partitions: tuple[PartitionSeen, ...]) -> dict[str, str]:
     """The lines below the table, by their first words."""
     seen = ClusterSeen("an-id", 0, BROKERS, partitions)
-    shown = text(Path("here"), RECORD, [NodeState(node, "running") for node in NODES], seen)
+    shown = text(Path("here"), RECORD, WhoRuns(tuple(NodeState(node, "running") for node in NODES)), seen)
     _, _, below = shown.partition("\n\n")
     return {line[:18].strip(): line[18:] for line in below.splitlines()}
 
@@ -40,7 +40,7 @@ def test_peoples_own_partitions_are_named_and_those_of_the_brokers_counted() -> 
 
 
 def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
-    states = [NodeState(node, "dead") for node in NODES]
+    states = WhoRuns(tuple(NodeState(node, "dead") for node in NODES))
     everybody = range(len(NODES))
     shown = text(Path("/srv/demo"), RECORD, states, None, everybody).splitlines()
     assert shown[-1] == "stopped; `klamm up --dir /srv/demo` starts it"
@@ -48,9 +48,9 @@ def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
     shown = text(Path("/srv/demo"), RECORD, states, None, everybody[1:]).splitlines()
     assert " dead " in shown[2] and " stopped " in shown[3]
     assert shown[-1] == "no node runs; `klamm up --dir /srv/demo` starts it"
-    silent = [NodeState(node, "running") for node in NODES]
+    silent = WhoRuns(tuple(NodeState(node, "running") for node in NODES))
     assert text(Path("here"), RECORD, silent, None).endswith("\n\nno broker answers")
-    witness_only = [NodeState(node, "dead" if node.is_broker else "running") for node in NODES]
+    witness_only = WhoRuns(tuple(NodeState(node, "dead" if node.is_broker else "running") for node in NODES))
     shown = text(Path("/srv/demo"), RECORD, witness_only, None).splitlines()
     start = "`klamm node start 0 1 2 3 4 5 --dir /srv/demo`"
     assert shown[-1] == f"no broker runs; {start} starts what is missing"
@@ -58,12 +58,12 @@ def test_who_was_asked_to_end_is_stopped_and_who_was_killed_is_dead() -> None:
 
 def test_of_a_broker_that_waits_for_a_majority_it_is_said_what_it_lacks() -> None:
     """One of the voters 0, 3 and 6 was started and has heard nothing yet; or all stand still."""
-    states = [NodeState(node, "running" if node.node_id == 3 else "dead") for node in NODES]
+    states = WhoRuns(tuple(NodeState(node, "running" if node.node_id == 3 else "dead") for node in NODES))
     assert text(Path("/srv/demo"), RECORD, states, None).splitlines()[-2:] == [
         "1 of 3 voters runs: no majority, so nothing can be decided;",
         "`klamm node start 0 1 2 4 5 6 --dir /srv/demo` mends it",
     ]
-    paused = [NodeState(node, "paused") for node in NODES]
+    paused = WhoRuns(tuple(NodeState(node, "paused") for node in NODES))
     shown = text(Path("/srv/demo"), RECORD, paused, None).splitlines()
     assert shown[-2:] == [
         "0 of 3 voters run: no majority, so nothing can be decided;",
@@ -73,7 +73,7 @@ def test_of_a_broker_that_waits_for_a_majority_it_is_said_what_it_lacks() -> Non
 
 def test_on_eighty_columns_the_port_says_where_metrics_are() -> None:
     nodes = [replace(node, metrics_port=node.port + 312, process=Process(4_194_303, "")) for node in NODES]
-    states = [NodeState(node, "running") for node in nodes]
+    states = WhoRuns(tuple(NodeState(node, "running") for node in nodes))
     for columns, where in ((80, "  :19404/metrics"), (100, "  http://127.0.0.1:19404/metrics"), (None, "metrics")):
         shown = text(Path("here"), RECORD, states, None, columns=columns).splitlines()
         assert max(map(len, shown)) <= (columns or 100) and any(line.endswith(where) for line in shown)
@@ -85,11 +85,11 @@ def test_where_acks_all_is_refused() -> None:
     partitions = [PartitionSeen("invoice", each, 0, (0, 1, 2), (one, two)[each % 2], False, 2) for each in range(4)]
     partitions.append(PartitionSeen("invoice", 4, -1, (0, 1, 2), none, False, 2))
     partitions.append(PartitionSeen("alone", 0, 0, (0,), (0,), False, 2))
-    states = [NodeState(node, "running") for node in NODES]
+    states = WhoRuns(tuple(NodeState(node, "running") for node in NODES))
     shown = text(Path("here"), RECORD, states, ClusterSeen("an-id", 0, BROKERS, tuple(partitions)))
     assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is refused there" in shown
     # Without a majority nobody can take the dead out of the ISR: the leader writes, and waits in vain.
-    alone = [NodeState(node, "running" if node.node_id == 0 else "dead") for node in NODES]
+    alone = WhoRuns(tuple(NodeState(node, "running" if node.node_id == 0 else "dead") for node in NODES))
     asked = Address("127.0.0.1", NODES[0].port)
     shown = text(Path("here"), RECORD, alone, ClusterSeen("an-id", None, BROKERS, tuple(partitions)), (), asked)
     assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is not acknowledged there" in shown

@@ -15,7 +15,7 @@ HERE = Path(DEFAULT_DIRECTORY).absolute()
 
 
 def said(look: Look, directory: Path = HERE) -> list[str]:
-    return [f"{tip.what_for}: {tip.command}" for tip in tips(look, directory)][1:]
+    return [f"{tip.what_for}: {tip.command}" for tip in tips(look, directory) if tip.what_for != "use it"]
 
 
 def with_states(look: Look, state: State, *node_ids: int) -> Look:
@@ -37,6 +37,14 @@ def test_all_that_are_dead_are_started_and_all_that_are_paused_go_on() -> None:
         "mend it: klamm node start 6",
         "mend it: klamm node resume 2",
     ]
+
+
+def test_nothing_is_offered_where_nothing_can_be_decided() -> None:
+    """The voters are 0, 3 and 6."""
+    assert [tip.what_for for tip in tips(with_states(healthy(), "dead", 3), HERE)] == ["use it", "mend it"]
+    lost = with_states(with_states(healthy(), "dead", 3), "paused", 6)
+    assert [tip.command for tip in tips(lost, HERE)] == ["klamm node start 3", "klamm node resume 6"]
+    assert next(tips(replace(healthy(), is_answered=False), HERE)).what_for != "use it"
 
 
 def test_nothing_is_broken_that_would_cost_the_majority() -> None:

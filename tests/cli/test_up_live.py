@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -149,7 +150,34 @@ def test_a_cluster_left_running_is_watched_and_left_running(home: Path) -> None:
     terminal = Terminal("status", "--watch", "--dir", str(home))
     terminal.wait_for("controller")
     klamm("down", "--dir", str(home))
-    assert terminal.wait_end() == 1 and "no node runs any more" in terminal.text
+    assert terminal.wait_end() == 1 and "the cluster was stopped; `klamm up" in terminal.text
+
+
+def test_nodes_that_die_are_no_end_also_if_all_do(home: Path) -> None:
+    """Whoever followed the last frame's hint had a cluster that nobody watched, and Ctrl-C stopped nothing."""
+    at = ("--dir", str(home))
+    terminal = Terminal("up", "--brokers", "1", "--port", "0", *at)
+    terminal.wait_for(f"klamm node kill 0 --dir {home}")
+    with subprocess.Popen(
+        [sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at], stdout=subprocess.PIPE, text=True
+    ) as lines:
+        assert lines.stdout is not None and "1 of 1 node running" in lines.stdout.readline()
+        klamm("node", "kill", "0", *at)
+        terminal.wait_for("broker 0 is dead")
+        terminal.wait_for(f"klamm node start 0 --dir {home}")
+        terminal.forget()
+        assert klamm("node", "start", "0", *at).code == 0
+        terminal.wait_for("broker 0 runs again")
+        terminal.forget()
+        terminal.wait_for(f"klamm node kill 0 --dir {home}")
+        terminal.press(CTRL_C)
+        assert terminal.wait_end() == 0 and "starts it again, with its data in" in " ".join(terminal.text.split())
+        assert [state for _, state in LocalCluster(home).states()] == ["dead"]
+        told = [line.partition(" ")[2].rstrip() for line in lines.stdout]
+        assert lines.wait(LONG_SECONDS) == 1
+    dead = told.index("broker 0 is dead")
+    assert told[dead + 2] == f"no node runs any more; `klamm node start 0 --dir {home}` mends it"
+    assert told.index("broker 0 runs again") > dead and told[-2] == "broker 0 is stopped"
 
 
 def test_a_terminal_of_another_size_is_drawn_on_from_its_top(home: Path) -> None:

@@ -16,12 +16,13 @@ from confluent_kafka.admin import AdminClient
 from klamm.ids import TopicPartition
 from klamm.local import looking
 from klamm.local.agreeing import Wish, new_cluster, with_ports
-from klamm.local.asking import Conversation
+from klamm.local.asking import Conversation, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import NodeState
 from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
 from klamm.local.processes import process_of
-from klamm.local.view import ClusterSeen, UnknownTopic
+from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
@@ -181,6 +182,55 @@ def test_a_node_that_is_started_during_a_look_is_not_gone(tmp_path: Path, monkey
             looker.look()
             looker.look()
         assert told == [1, 2], "a majority does not run, but node 0 does"
+
+
+class Returning:
+    """A partition with a leader and two followers that come back, of an ISR that nobody could shrink: 53 records are
+    committed, 433 more are not, until the followers have said that they hold them."""
+
+    place = TopicPartition("inv", 0)
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.end, self.asked = 53, 0
+        self.sizes = {0: 48_600, 1: 5_300, 2: 5_300}
+        self.silent = {1, 2}
+        self._nodes = with_ports(new_cluster(Wish(3, 1), Random(1)), [1, 2, 3])
+        patch.setattr(LocalCluster, "record", lambda _: self._nodes)
+        patch.setattr(LocalCluster, "states_of", lambda _, it: [NodeState(node, "running") for node in it.nodes])
+        patch.setattr(looking._Line, "opened", lambda line: self._opened(line))
+        patch.setattr(looking._Line, "controller", lambda line: (0, 1))
+        patch.setattr(looking._Line, "figures", lambda line: None)
+        seen = PartitionSeen("inv", 0, 0, (0, 1, 2), (0, 1, 2))
+        patch.setattr(looking, "placement_seen_by", lambda *_, gone: ClusterSeen("an-id", 0, (), (seen,)))
+        patch.setattr(looking, "_committed", lambda broker: {})
+        patch.setattr(looking, "_offsets", self._offsets)
+        patch.setattr(looking, "_sizes", lambda broker: {self.place: self.sizes[broker]})
+
+    def _opened(self, line: Any) -> int:
+        broker: int = line.node.node_id
+        if broker in self.silent:
+            raise NoAnswer
+        return broker
+
+    def _offsets(self, broker: int, partitions: Any, at: int) -> dict[TopicPartition, int]:
+        self.asked += 1
+        return dict.fromkeys(partitions, self.end if at == looking.LATEST else 0)
+
+
+def test_an_end_moves_when_followers_return_though_the_leaders_log_does_not_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view said lag 53 where it was 486, until somebody wrote again."""
+    world = Returning(monkeypatch)
+    with Looker(LocalCluster(tmp_path)) as looker:
+        assert [looker.look().ends[world.place] for _ in range(5)] == [53] * 5, "they are starting"
+        world.silent, world.sizes = set(), dict.fromkeys(range(3), 48_600)
+        assert looker.look().ends[world.place] == 53, "they hold it, and their next fetch is going to say so"
+        world.end = 486
+        assert looker.look().ends[world.place] == 486
+        looker.look()
+        asked = world.asked
+        assert looker.look().ends[world.place] == 486 and world.asked == asked, "nothing happens any more"
 
 
 def test_nobody_answers(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ TEXTS = ("rack", "broker", "role")
 NUMBERS = ("leads", "in sync", "lagging", "in rec/s", "in B/s", "out B/s", "log")
 LEFT_OUT = ("in B/s", "log", "out B/s", "in rec/s", "lagging", "rack", "leads")
 """In this order, until the rest has room: a figure without its unit says less than none."""
+END_IT, CTRL_C_ECHOED = "end it", "^C"
 COMMITTED_RATE, FEWEST_FOR_IT = "committed rec/s", 60
 
 
@@ -59,11 +60,11 @@ class Scene:
 def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
     """On a terminal of this size."""
     above = Group(_head(scene, columns), Text(), _nodes(scene, columns), Text())
-    below = _footer(scene)
+    below = _footer(scene, columns)
     # One line is left free: a screen that is full to the last line scrolls.
     room = lines - 1 - _height(above, columns) - _height(below, columns)
     if room < WANTED_HAPPENINGS + (FEWEST_GROUP_LINES if scene.look.committed else 0):
-        below = _footer(scene, brief=True)
+        below = _footer(scene, columns, brief=True)
         room = lines - 1 - _height(above, columns) - _height(below, columns)
     groups = Group(*_groups(scene, room, columns))
     happened = _happened(scene, max(FEWEST_HAPPENINGS, room - _height(groups, columns)))
@@ -98,14 +99,17 @@ def _head(scene: Scene, columns: int) -> RenderableType:
     if not look.can_decide:
         lines.append(Text(undecided(look.nodes, look.running), style="bold red"))
     if not look.is_answered:
-        lines.append(Text("no broker answers; what is shown is what was known before", style="bold red"))
+        before = "; what is shown is what was known before" if look.is_known else ""
+        lines.append(Text(f"no broker answers{before}", style="bold red"))
     return Group(*lines)
 
 
 def _cluster(look: Look, columns: int) -> RenderableType:
-    """What is in it, and how it is: beside that, or below where there is no room."""
-    contents, trouble = Text(_contents(look)), _trouble(look)
-    between = "   " if LABEL + len(contents) + 3 + len(trouble) <= columns else "\n"
+    """What is in it, and how it is: beside that, or below where there is no room. How it is now, nobody knows where no
+    broker answers."""
+    contents = Text(_contents(look) if look.is_known else "unknown")
+    trouble = _trouble(look) if look.is_answered else Text()
+    between = "" if not trouble else "   " if LABEL + len(contents) + 3 + len(trouble) <= columns else "\n"
     grid = Table.grid()
     grid.add_column(style="dim", width=LABEL, no_wrap=True)
     grid.add_column()
@@ -159,15 +163,15 @@ def _node(scene: Scene, node: NodeRecord) -> dict[str, RenderableType]:
         return {"broker": name, "role": _role(look, node)}
     held = [each for each in look.own if node.node_id in each.replicas]
     in_sync = sum(node.node_id in each.in_sync for each in held)
-    is_known = not look.is_unnoticed(node.node_id)
+    is_known = look.is_answered and not look.is_unnoticed(node.node_id)
     return {
         "broker": name,
         "role": _role(look, node),
         "leads": str(sum(each.leader == node.node_id for each in held)) if is_known else "-",
         "in sync": f"{in_sync} of {len(held)}" if held and is_known else "-",
-        "lagging": _lagging(look, node.node_id),
+        "lagging": _lagging(look, node.node_id) if look.is_answered else Text("-", style="dim"),
         **_flow(scene.rates.get(node.node_id, Rates()), node.node_id in look.figures),
-        "log": sized(sum(look.sizes.get(node.node_id, {}).values())),
+        "log": sized(sum(look.sizes[node.node_id].values())) if node.node_id in look.sizes else "-",
     }
 
 
@@ -246,15 +250,24 @@ def _happened(scene: Scene, most: int) -> RenderableType:
     return Group(*lines)
 
 
-def _footer(scene: Scene, *, brief: bool = False) -> RenderableType:
+def _footer(scene: Scene, columns: int, *, brief: bool = False) -> RenderableType:
+    if scene.look.was_stopped:
+        return Group()  # It is the last picture: nobody watches what is typed next, and nothing is there to be ended.
+    shown = [tip for tip in tips(scene.look, scene.directory) if not brief or tip.is_needed]
+    label = max(len(each) for each in (END_IT, *(tip.what_for for tip in shown)))
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
-    for tip in tips(scene.look, scene.directory):
-        if not brief or tip.is_needed:
-            grid.add_row(tip.what_for, tip.command)
-    grid.add_row("end it", scene.ending)
-    return Group(Text(), grid)
+    for tip in shown:
+        grid.add_row(tip.what_for, tip.command)
+    return Group(Text(), *([grid] if shown else []), *_ending(scene, label + 2, columns))
+
+
+def _ending(scene: Scene, before: int, columns: int) -> list[Text]:
+    """Beside the last line there is room for what the terminal writes there when somebody presses Ctrl-C. Else that
+    begins a line of its own, and the picture which is drawn over this one begins a line too low."""
+    lines = Text(scene.ending).wrap(Console(width=columns), max(1, columns - before - len(CTRL_C_ECHOED)))
+    return [Text.assemble((f"{'' if number else END_IT:{before}}", "dim"), line) for number, line in enumerate(lines)]
 
 
 def sized(size: float) -> str:

@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from klamm.cli.carried_out import carried_out
+from klamm.cli.changing import changing
 from klamm.cli.config_asking import BROKER, SOURCES, TOPIC, Owner, Setting, change, settings_of
 from klamm.cli.effects import say_without_effect_on
 from klamm.cli.group_asking import Refused, cluster_of
-from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.saying import counted, print_json, say, table

@@ -9,10 +9,11 @@ import argparse
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from klamm.cli.options import DEFAULT_DIRECTORY, addresses_of, bootstrap_of
+from klamm.cli.no_majority import gone, undecided
+from klamm.cli.options import addresses_of, bootstrap_of
 from klamm.cli.saying import say_silent
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
@@ -96,13 +97,13 @@ class Cluster:
         self,
         bootstrap: Sequence[Address],
         patience_seconds: float = PATIENCE_SECONDS,
-        is_undecided: Callable[[], bool] = lambda: False,
-        gone: Collection[int] = (),
+        undecided: Callable[[], str | None] = lambda: None,
+        gone: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self._known = list(dict.fromkeys(bootstrap))
         self._patience_seconds = patience_seconds
-        self._is_undecided = is_undecided
-        """Whether too few run to choose another coordinator: there is little to wait for then."""
+        self.undecided = undecided
+        """Why nothing can be decided, in words: no other coordinator is chosen, and there is little to wait for."""
         self._gone = gone
         """Brokers that do not run, of a cluster that cannot decide anything about them."""
         self._silent: set[Address] = set()
@@ -129,7 +130,7 @@ class Cluster:
 
     def patience_seconds(self) -> float:
         """For a coordinator, as things are now."""
-        return min(LEADER_SECONDS, self._patience_seconds) if self._is_undecided() else self._patience_seconds
+        return min(LEADER_SECONDS, self._patience_seconds) if self.undecided() else self._patience_seconds
 
     def of_group(self, group: str, ask: "AskOfGroups[T]") -> Answered[T]:
         return self.of_groups([group], ask)[group]
@@ -159,7 +160,8 @@ class Cluster:
 
     def seen(self, topics: Sequence[str] | None = None) -> ClusterSeen:
         """Its brokers, and the partitions of these topics or of all."""
-        return self._first(lambda broker: placement_seen_by(broker, topics, self._gone))
+        gone = self._gone()
+        return self._first(lambda broker: placement_seen_by(broker, topics, gone))
 
     def topics(self) -> dict[str, bool]:
         """All of them, and whether the brokers keep it for themselves."""
@@ -275,23 +277,11 @@ class Cluster:
 
 def cluster_of(options: argparse.Namespace) -> Cluster:
     bootstrap = bootstrap_of(options)
-
-    def is_undecided() -> bool:
-        from klamm.cli.no_majority import undecided
-
-        return undecided(options.dir, bootstrap) is not None
-
     return Cluster(
-        addresses_of(bootstrap), is_undecided=is_undecided, gone=() if options.bootstrap else _gone(options.dir)
+        addresses_of(bootstrap),
+        undecided=partial(undecided, options.dir, bootstrap),
+        gone=partial(gone, options.dir, bootstrap),
     )
-
-
-def _gone(directory: str | None) -> Collection[int]:
-    from klamm.local.cluster import LocalCluster, gone
-    from klamm.local.record import read_record
-
-    cluster = LocalCluster(Path(directory or DEFAULT_DIRECTORY))
-    return () if read_record(cluster.directory) is None else gone(cluster.states())
 
 
 def name_of(code: int) -> str:

@@ -17,8 +17,8 @@ def make_parser() -> ArgumentParser:
 
 
 def run(arguments: Sequence[str]) -> int:
+    from klamm.cli.changing import refuse_if_undecided
     from klamm.cli.group_asking import Refused, cluster_of
-    from klamm.cli.no_majority import refuse_if_undecided
     from klamm.cli.produce_obstacles import Silence, obstacle_to
     from klamm.pipeline.invoice import generating
     from klamm.pipeline.invoice.sending import Sent

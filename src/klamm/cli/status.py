@@ -9,12 +9,13 @@ from pathlib import Path
 from klamm.cli.options import add_directory, add_json, parser_of
 from klamm.cli.saying import FAILED, MISUSED, failed, is_terminal, print_json, say, table
 from klamm.cli.status_document import document
-from klamm.cli.tips import directory_option, mending
+from klamm.cli.tips import directory_option, mending, no_broker_runs
 from klamm.local.asking import Address, NoAnswer
-from klamm.local.cluster import LocalCluster, NodeState, gone
+from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
-from klamm.local.topology import has_majority
+from klamm.local.topology import listed as nodes_listed
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen, placement_seen
 from klamm.local.words import called, listed, state_word, undecided, without_acks_all
 
@@ -23,8 +24,8 @@ Show a cluster on this machine: every node with its rack, roles, process, state 
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
 under-replicated, or below min.insync.replicas.
 Where too few voters run to decide anything, that is said, and what a broker that runs has heard last.
-With --watch it stays and shows the cluster live, as `klamm up` does in the foreground; with --watch --json it prints
-a JSON document a line, whenever something changes.
+With --watch it stays and shows the cluster live, as `klamm up` does in the foreground, also while no node runs, until
+the cluster is stopped; with --watch --json it prints a JSON document a line, whenever something changes.
 """
 
 EXAMPLES = """\
@@ -35,6 +36,7 @@ examples:
   klamm status --watch --plain > log     a line for what happens
 
 exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
+with --watch 0: until Ctrl-C; 1: the cluster was stopped
 """
 
 ANSWER_SECONDS = 3.0
@@ -58,24 +60,25 @@ def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
     cluster = LocalCluster(Path(options.dir))
     try:
-        record, states = cluster.record(), cluster.states()
+        record = cluster.record()
+        who = cluster.who_runs(record)
     except NoCluster as problem:
         return failed("status", problem, MISUSED)
     except (LocalError, OSError) as problem:
         return failed("status", problem)
     if options.watch:
         return _watched(cluster, options)
-    asked, seen = _seen(record, states)
+    asked, seen = _seen(record, who)
     if options.json:
-        print_json(document(cluster, record, states, seen))
+        print_json(document(cluster, record, who, seen))
     else:
         columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        print(text(cluster.directory, record, states, seen, cluster.stopped(states), asked, columns))
-    return 0 if _is_well(states, seen) else FAILED
+        print(text(cluster.directory, record, who, seen, cluster.stopped(who.states), asked, columns))
+    return 0 if _is_well(who, seen) else FAILED
 
 
 def _watched(cluster: LocalCluster, options: Namespace) -> int:
-    from klamm.cli.watching import How, shown_as, watch
+    from klamm.cli.watching import How, shown_as, was_stopped, watch
 
     how: How = "json" if options.json else "plain" if options.plain else "live"
     try:
@@ -87,58 +90,51 @@ def _watched(cluster: LocalCluster, options: Namespace) -> int:
         raise  # `| head` has read what it wanted.
     except (LocalError, OSError) as problem:
         return failed("status", problem)
-    say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
+    say(was_stopped(cluster))
     return FAILED
 
 
-def _seen(record: ClusterRecord, states: Sequence[NodeState]) -> tuple[Address | None, ClusterSeen | None]:
+def _seen(record: ClusterRecord, who: WhoRuns) -> tuple[Address | None, ClusterSeen | None]:
     """Asked of the brokers that run, one after the other; None where nobody answers. If what is answered is what was
     heard before the quorum lost its majority, also who says so."""
-    running = [node for node, state in states if node.is_broker and state == "running"]
+    running = [node for node in who.nodes if node.is_broker and node.node_id in who.running]
     addresses = [Address(record.host, node.port) for node in running]
     try:
-        if _can_decide(states):
+        if who.can_decide:
             return None, cluster_seen(addresses, ANSWER_SECONDS)
-        return placement_seen(addresses, HEARD_SECONDS, gone(states))
+        return placement_seen(addresses, HEARD_SECONDS, who.gone)
     except (NoAnswer, UnknownTopic):
         return None, None
 
 
-def _can_decide(states: Sequence[NodeState]) -> bool:
-    return has_majority([node for node, _ in states], _running(states))
-
-
-def _running(states: Sequence[NodeState]) -> set[int]:
-    return {node.node_id for node, state in states if state == "running"}
-
-
-def _is_well(states: Sequence[NodeState], seen: ClusterSeen | None) -> bool:
-    everybody_runs = all(state == "running" for _, state in states)
+def _is_well(who: WhoRuns, seen: ClusterSeen | None) -> bool:
+    everybody_runs = len(who.running) == len(who.states)
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
 
 
 def text(
     directory: Path,
     record: ClusterRecord,
-    states: Sequence[NodeState],
+    who: WhoRuns,
     seen: ClusterSeen | None,
     stopped: Collection[int] = (),
     asked: Address | None = None,
     columns: int | None = None,
 ) -> str:
     """On a terminal of so many columns; None where there is room for all."""
-    lines = [f"cluster in {directory}", _nodes(record, states, stopped, columns), ""]
+    lines = [f"cluster in {directory}", _nodes(record, who.states, stopped, columns), ""]
+    if who.elsewhere:
+        lines.append(_elsewhere(sorted(who.elsewhere)))
     if seen is None:
-        return "\n".join([*lines, *_why_nobody_answers(directory, states, stopped)])
-    can_decide = _can_decide(states)
-    if not can_decide:
-        heard = next(called(node) for node, _ in states if asked == (record.host, node.port))
-        lines += _why_undecided(directory, states)
+        return "\n".join([*lines, *_why_nobody_answers(directory, who, stopped)])
+    if not who.can_decide:
+        heard = next(called(node) for node in who.nodes if asked == (record.host, node.port))
+        lines += _why_undecided(directory, who)
         lines += [f"what {heard} heard last, without those that do not run:", ""]
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
     lines.append(f"cluster id        {seen.cluster_id}")
     decides = "unknown" if seen.controller is None else f"node {seen.controller}"
-    lines.append(f"controller        {decides if can_decide else 'none'}")
+    lines.append(f"controller        {decides if who.can_decide else 'none'}")
     lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
     internal = sum(each.is_internal for each in seen.partitions)
     lines.append(f"partitions        {len(seen.partitions)}{f', {internal} of them internal' if internal else ''}")
@@ -146,7 +142,7 @@ def text(
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
     below = [each for each in seen.partitions if each.is_below_min_in_sync]
     if below:
-        lines.append(without_acks_all(listed(below), can_decide=can_decide))
+        lines.append(without_acks_all(listed(below), can_decide=who.can_decide))
     return "\n".join(lines)
 
 
@@ -178,19 +174,22 @@ def _table(
     return table(("id", "rack", "roles", "pid", "state", "address", "metrics"), rows)
 
 
-def _why_nobody_answers(directory: Path, states: Sequence[NodeState], stopped: Collection[int]) -> list[str]:
-    dead = [str(node.node_id) for node, state in states if state == "dead"]
-    if any(node.is_broker and state != "dead" for node, state in states):
-        return ["no broker answers"] if _can_decide(states) else _why_undecided(directory, states)
-    at = directory_option(directory)
-    if len(dead) < len(states):
-        return [f"no broker runs; `klamm node start {' '.join(dead)}{at}` starts what is missing"]
-    what = "stopped" if len(stopped) == len(states) else "no node runs"
-    return [f"{what}; `klamm up{at}` starts it"]
+def _why_nobody_answers(directory: Path, who: WhoRuns, stopped: Collection[int]) -> list[str]:
+    if any(node.is_broker and node.node_id not in who.dead for node in who.nodes):
+        return ["no broker answers"] if who.can_decide else _why_undecided(directory, who)
+    if who.is_anybody_there:
+        return [no_broker_runs(who, directory)]
+    what = "stopped" if len(stopped) == len(who.states) else "no node runs"
+    return [f"{what}; `klamm up{directory_option(directory)}` starts it"]
 
 
-def _why_undecided(directory: Path, states: Sequence[NodeState]) -> list[str]:
-    return [f"{undecided([node for node, _ in states], _running(states))};", mending(states, directory)]
+def _elsewhere(node_ids: Sequence[int]) -> str:
+    whose, they = ("its port", "it counts") if len(node_ids) == 1 else ("their ports", "they count")
+    return f"{nodes_listed(node_ids)}: somebody listens at {whose}, so {they} as running"
+
+
+def _why_undecided(directory: Path, who: WhoRuns) -> list[str]:
+    return [f"{undecided(who.nodes, who.running)};", mending(who, directory)]
 
 
 def _named(partitions: Sequence[PartitionSeen]) -> str:

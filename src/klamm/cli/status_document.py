@@ -1,21 +1,17 @@
 """`klamm status --json`: the same for programs, at once or whenever it changes."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import WhoRuns
 from klamm.local.look import Look
 from klamm.local.record import ClusterRecord
-from klamm.local.topology import has_majority
 from klamm.local.view import BrokerSeen, ClusterSeen
 
 Document = dict[str, object]
 
 
-def document(
-    cluster: LocalCluster, record: ClusterRecord, states: Sequence[NodeState], seen: ClusterSeen | None
-) -> Document:
-    running = {node.node_id for node, state in states if state == "running"}
+def document(cluster: LocalCluster, record: ClusterRecord, who: WhoRuns, seen: ClusterSeen | None) -> Document:
     return {
         "dir": str(cluster.directory),
         "bootstrap_servers": record.bootstrap_servers,
@@ -30,11 +26,11 @@ def document(
                 "metrics": record.metrics_url(node),
                 "log": str(cluster.log_of(node.node_id)),
             }
-            for node, state in states
+            for node, state in who.states
         ],
         # Without a majority of voters the rest is what a broker last heard, less those brokers that do not run.
         "voters": [node.node_id for node in record.nodes if node.is_voter],
-        "has_majority": has_majority(record.nodes, running),
+        "has_majority": who.can_decide,
         "reachable": seen is not None,
         "cluster_id": seen.cluster_id if seen else record.cluster_id,
         "controller": seen.controller if seen else None,
@@ -54,8 +50,7 @@ def document_of(directory: Path, record: ClusterRecord, look: Look) -> Document:
     )
     controller = look.controller if look.can_decide else None
     seen = ClusterSeen(record.cluster_id, controller, tuple(brokers), tuple(look.partitions.values()))
-    states = [NodeState(node, look.state(node.node_id)) for node in look.nodes]
-    return document(LocalCluster(directory), record, states, seen if look.is_answered else None)
+    return document(LocalCluster(directory), record, look.who_runs, seen if look.is_answered else None)
 
 
 def _listed(seen: ClusterSeen | None, which: str) -> list[dict[str, object]] | None:

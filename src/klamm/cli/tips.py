@@ -6,20 +6,18 @@ quorum loses its majority: then nothing would move any more, and that is another
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of
 from klamm.local.asking import Address, takes_connections
-from klamm.local.cluster import LocalCluster, NodeState
+from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import LISTENS_SECONDS, WhoRuns
 from klamm.local.look import Look
 from klamm.local.problems import LocalError
-from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, read_record
 from klamm.local.topology import has_majority
-
-LISTENS_SECONDS = 1.0
 
 
 class Tip(NamedTuple):
@@ -31,29 +29,34 @@ class Tip(NamedTuple):
 
 def tips(look: Look, directory: Path) -> Iterator[Tip]:
     at = directory_option(directory)
-    replicas = min(3, sum(node.is_broker for node in look.nodes))
-    yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
-    dead, paused = _nodes(look, "dead"), _nodes(look, "paused")
-    if dead:
-        yield Tip("mend it", f"klamm node start {dead}{at}")
-    if paused:
-        yield Tip("mend it", f"klamm node resume {paused}{at}")
-    victim = None if dead or paused else _victim(look)
+    if look.is_answered and look.can_decide:
+        replicas = min(3, sum(node.is_broker for node in look.nodes))
+        yield Tip("use it", f"klamm topic create invoice --partitions 10 --replication {replicas}{at}", not look.own)
+    commands = _mending(look.who_runs, at)
+    for command in commands:
+        yield Tip("mend it", command)
+    victim = None if commands else _victim(look)
     if victim is not None:
         yield Tip("break it", f"klamm node kill {victim}{at}")
         pause = f"klamm node pause {victim}{at} && sleep 20 && klamm node resume {victim}{at}"
         yield Tip("or so", pause, is_needed=False)
 
 
-def mending(states: Sequence[NodeState], directory: Path) -> str:
+def mending(who: WhoRuns, directory: Path) -> str:
     """What has all nodes run again: ``klamm node start 1 2` mends it`."""
-    at = directory_option(directory)
-    commands = []
-    for verb, wrong in (("start", "dead"), ("resume", "paused")):
-        nodes = " ".join(str(node.node_id) for node, state in states if state == wrong)
-        if nodes:
-            commands.append(f"`klamm node {verb} {nodes}{at}`")
+    commands = [f"`{command}`" for command in _mending(who, directory_option(directory))]
     return f"{' and '.join(commands)} {'mends' if len(commands) == 1 else 'mend'} it"
+
+
+def _mending(who: WhoRuns, at: str) -> list[str]:
+    wrong = (("start", who.dead), ("resume", who.paused))
+    return [f"klamm node {verb} {' '.join(map(str, nodes))}{at}" for verb, nodes in wrong if nodes]
+
+
+def no_broker_runs(who: WhoRuns, directory: Path) -> str:
+    """Where a witness does."""
+    start = f"klamm node start {' '.join(map(str, who.dead))}{directory_option(directory)}"
+    return f"no broker runs; `{start}` starts what is missing"
 
 
 def way_back(directory: str | None, asked: str) -> str | None:
@@ -63,13 +66,13 @@ def way_back(directory: str | None, asked: str) -> str | None:
     if found is None or any(takes_connections(address, LISTENS_SECONDS) for address in addresses_of(asked)):
         return None
     cluster, _ = found
-    states, at = cluster.states(), directory_option(cluster.directory)
-    dead = [str(node.node_id) for node, state in states if state == "dead"]
-    if len(dead) < len(states):
-        start = f"`klamm node start {' '.join(dead)}{at}` starts what is missing"
-        return f"of the cluster in {cluster.directory} no broker runs; {start}" if dead else None
-    how = "was stopped" if len(cluster.stopped(states)) == len(states) else "does not run any more"
-    return f"the cluster in {cluster.directory} {how}; `klamm up{at}` starts it again, with its data"
+    # Nobody listens where brokers would: nobody was started elsewhere.
+    who = WhoRuns(tuple(cluster.states()))
+    if who.is_anybody_there:
+        return f"of the cluster in {cluster.directory} {no_broker_runs(who, cluster.directory)}" if who.dead else None
+    how = "was stopped" if len(cluster.stopped(who.states)) == len(who.states) else "does not run any more"
+    up = f"`klamm up{directory_option(cluster.directory)}`"
+    return f"the cluster in {cluster.directory} {how}; {up} starts it again, with its data"
 
 
 def cluster_here(directory: str | None, asked: str) -> tuple[LocalCluster, ClusterRecord] | None:
@@ -89,10 +92,6 @@ def directory_option(directory: Path) -> str:
     if directory == Path(DEFAULT_DIRECTORY).absolute():
         return ""
     return f" --dir {shlex.quote(str(directory))}"
-
-
-def _nodes(look: Look, state: State) -> str:
-    return " ".join(str(node.node_id) for node in look.nodes if look.state(node.node_id) == state)
 
 
 def _victim(look: Look) -> int | None:

@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from klamm.cli.changing import refuse_if_undecided
 from klamm.cli.group_asking import NOT_DECIDED, Cluster, Refused, cluster_of
-from klamm.cli.no_majority import refuse_if_undecided
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
 from klamm.cli.saying import FAILED, failed, print_json
 from klamm.cli.topic_asking import no_topic

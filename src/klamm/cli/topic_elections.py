@@ -9,8 +9,8 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from klamm.cli.changing import changing
 from klamm.cli.group_asking import Cluster, Refused, by_topic, name_of
-from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.saying import FAILED, counted, print_json, table
 from klamm.cli.topic_asking import chosen

@@ -10,8 +10,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from klamm.cli.changing import changing
 from klamm.cli.group_asking import PATIENCE_SECONDS, Cluster, Refused, cluster_of, name_of
-from klamm.cli.no_majority import changing
 from klamm.cli.options import Misused
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, failed, print_json, say, table

@@ -54,6 +54,7 @@ def describe(options: argparse.Namespace) -> int:
         return 0
     can_decide = not _is_undecided(seen)
     print("\n\n".join(_topic_text(name, *described[name], can_decide=can_decide) for name in names))
+    _maybe_say_why_undecided(cluster, seen)
     return 0
 
 
@@ -110,16 +111,21 @@ def _is_undecided(seen: ClusterSeen) -> bool:
     return any(each.is_gone for each in seen.brokers)
 
 
+def _maybe_say_why_undecided(cluster: Cluster, seen: ClusterSeen) -> None:
+    if _is_undecided(seen) and (words := cluster.undecided()):
+        print(f"\n{words}")
+
+
 def placement(options: argparse.Namespace) -> int:
-    seen = cluster_of(options).seen([options.name])
+    cluster = cluster_of(options)
+    seen = cluster.seen([options.name])
     rows = rows_of(seen)
     if options.json:
         print_json(_placement_document(options.name, seen))
         return 0
     roles = len(rows[0].roles)
     print(table(headings(roles), [cells(row) for row in rows]))
-    if _is_undecided(seen):
-        print("\ntoo few voters run to decide anything: `klamm status` says what mends it")
+    _maybe_say_why_undecided(cluster, seen)
     leaderless = [f"P{each.partition}" for each in seen.partitions if each.is_offline]
     if leaderless:
         print(f"\nno leader: {' '.join(leaderless)} (in parentheses: their first replica)")

@@ -41,6 +41,8 @@ a lost rack never takes the majority: with two racks the third is a small witnes
 
 Without --detach the command stays and shows the cluster live: brokers by rack, who leads, who is in sync, what comes
 in and goes out, what consumer groups have read, and what happens, in words. Ctrl-C stops the cluster; its data stays.
+It stays as well when nodes die, also when all do, and shows what starts them again; it ends by itself, with exit code
+0, when somebody else has stopped the cluster (`klamm down`).
 A directory that holds a cluster already starts that one again, with its data; --fresh deletes it and starts empty.
 """
 
@@ -197,20 +199,20 @@ def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -
 
 
 def _stay(cluster: LocalCluster, options: argparse.Namespace) -> None:
-    """Until nobody runs any more because somebody else took the cluster down."""
+    """Until somebody else has stopped the cluster. While nodes are dead, be it all of them, we are here to show how
+    they return, and Ctrl-C stops what was started meanwhile."""
     if not _is_live(options):
         say("Ctrl-C stops the cluster.")
     # Imported when the cluster is up, not before.
     with heard_afterwards():
-        from klamm.cli.tips import directory_option
-        from klamm.cli.watching import How, shown_as, watch
+        from klamm.cli.watching import How, shown_as, was_stopped, watch
 
     # Who did not ask for lines may read standard output for the servers alone.
     how: How = "live" if _is_live(options) else "plain"
     say_line = say_result if options.plain and not options.json else say
     with shown_as(how, cluster, "Ctrl-C stops the cluster; its data stays", say_line) as shown:
         watch(cluster, shown, all_ran=True)
-    say(f"no node runs any more; `klamm up{directory_option(cluster.directory)}` starts it again, with its data")
+    say(was_stopped(cluster))
 
 
 def _is_live(options: argparse.Namespace) -> bool:

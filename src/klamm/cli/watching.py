@@ -1,4 +1,7 @@
-"""A running cluster, watched until nobody runs any more: live on a terminal, elsewhere a line for what happens."""
+"""A cluster, watched until it is stopped: live on a terminal, elsewhere a line for what happens.
+
+Nodes that died, be it all of them, end nothing: what starts them again is shown, and then how they return.
+"""
 
 import json
 import time
@@ -12,6 +15,7 @@ from rich.live import Live
 from klamm.cli.cluster_view import Happened, Scene, live, summary
 from klamm.cli.saying import say_result
 from klamm.cli.status_document import document_of
+from klamm.cli.tips import directory_option, mending
 from klamm.local.cluster import LocalCluster
 from klamm.local.happenings import happenings
 from klamm.local.look import Look
@@ -33,8 +37,7 @@ class Shown(Protocol):
 
 
 def watch(cluster: LocalCluster, shown: Shown, *, all_ran: bool = False) -> None:
-    """Until no node runs, because somebody took the cluster down. If all ran a moment ago, those that do not any more
-    are told of."""
+    """Until somebody has stopped all of it. If all ran a moment ago, those that do not any more are told of."""
     nodes = cluster.record().nodes
     with Looker(cluster) as looker:
         if all_ran:
@@ -42,9 +45,14 @@ def watch(cluster: LocalCluster, shown: Shown, *, all_ran: bool = False) -> None
         while True:
             look = looker.look()
             shown.note(look)
-            if all(look.is_gone(node.node_id) for node in look.nodes):
+            if look.was_stopped:
                 return
             cluster.wait_change(looker.pause_seconds)
+
+
+def was_stopped(cluster: LocalCluster) -> str:
+    """Why nobody watches any more, in words."""
+    return f"the cluster was stopped; `klamm up{directory_option(cluster.directory)}` starts it again, with its data"
 
 
 @contextmanager
@@ -56,7 +64,7 @@ def shown_as(
     if how == "json":
         yield _Documents(cluster)
     elif how == "plain" or not console.is_terminal or console.is_dumb_terminal:
-        yield _Lines(say_line)
+        yield _Lines(cluster, say_line)
     else:
         with Live(console=console, auto_refresh=False) as drawn:
             yield _Screen(cluster, ending, drawn)
@@ -65,13 +73,16 @@ def shown_as(
 class _Lines:
     """What happens, a line each."""
 
-    def __init__(self, say_line: Callable[[str], None]) -> None:
+    def __init__(self, cluster: LocalCluster, say_line: Callable[[str], None]) -> None:
         self.last: Look | None = None
-        self._say_line = say_line
+        self._cluster, self._say_line = cluster, say_line
 
     def note(self, look: Look) -> None:
         # Who begins to watch is told what there is: nothing may happen for hours.
-        for what in [summary(look)] if self.last is None else happenings(self.last, look):
+        told = [summary(look)] if self.last is None else happenings(self.last, look)
+        if _is_nobody_there(look) and not look.was_stopped and not (self.last and _is_nobody_there(self.last)):
+            told.append(f"no node runs any more; {mending(look.who_runs, self._cluster.directory)}")
+        for what in told:
             self._say_line(f"{_time_of_day()} {what}")
         self.last = look
 
@@ -127,6 +138,10 @@ class _Screen:
             self._size = size
         columns, lines = size
         self._drawn.update(live(scene, lines, columns), refresh=True)
+
+
+def _is_nobody_there(look: Look) -> bool:
+    return not look.who_runs.is_anybody_there
 
 
 def _time_of_day() -> str:

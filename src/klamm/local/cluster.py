@@ -27,11 +27,12 @@ from klamm.local.agreeing import (
     with_metrics_ports,
     with_ports,
 )
+from klamm.local.deciding import NodeState, WhoRuns, who_runs
 from klamm.local.ports import HeldPorts, ports_from
 from klamm.local.problems import LocalError, NoCluster, PortsTaken
 from klamm.local.processes import Process, State, Watch, process_of, signal_to, started, state_of, wait_ended
 from klamm.local.record import METRICS, ClusterRecord, NodeRecord, locked, read_record, remove_record, write_record
-from klamm.local.topology import brokers_gone, has_majority, listed
+from klamm.local.topology import listed
 
 FIRST_PORT = 9092
 START_SECONDS = 60.0
@@ -44,11 +45,6 @@ LOOK_AGAIN_SECONDS = 0.003
 LAST_LINE_BYTES = 200
 SAID_STOPPED = re.compile(rb"\] stopped[^\n]*\n\Z")
 """`runtime.facts.Stopped` at the end of a log: a node that was killed said nothing, one that failed something else."""
-
-
-class NodeState(NamedTuple):
-    node: NodeRecord
-    state: State
 
 
 def nobody_listens(node_id: int) -> None:
@@ -76,6 +72,10 @@ class LocalCluster:
         for child in self._children:
             child.poll()  # Else those that ended would stay in the system's table for as long as we live.
         return [NodeState(node, _state(node)) for node in record.nodes]
+
+    def who_runs(self, record: ClusterRecord) -> WhoRuns:
+        """Of the nodes of this record, and whether they can decide anything."""
+        return who_runs(record, self.states_of(record))
 
     def stopped(self, states: Iterable[NodeState]) -> frozenset[int]:
         """Of the nodes that do not run, those that ended because somebody asked them to: they said so at last."""
@@ -222,8 +222,7 @@ class LocalCluster:
             # Also when the second one could not be started, or somebody lost patience: the first one is there.
             noted = record.with_processes(processes)
             write_record(self.directory, noted)
-        alive = {node.node_id for node in noted.nodes if _state(node) == "running"}
-        return Begun(self, noted, logs, can_decide=has_majority(noted.nodes, alive))
+        return Begun(self, noted, logs, self.who_runs(noted).can_decide)
 
     def _command(self, record: ClusterRecord, node: NodeRecord) -> list[str]:
         # -P: what lies in the directory we are called from is no module of ours.
@@ -312,11 +311,6 @@ class Begun(NamedTuple):
             will_serve = node.is_broker and self.can_decide
             starting.append(Starting(node_id, node.process, address, log, said_before, will_serve))
         wait_ready(starting, timeout_seconds, on_ready)
-
-
-def gone(states: Sequence[NodeState]) -> list[int]:
-    """Brokers that do not run, where nobody is left who could decide it."""
-    return brokers_gone([node for node, _ in states], {node.node_id for node, state in states if state == "running"})
 
 
 def _with_metrics_held(stack: ExitStack, record: ClusterRecord, ports: Mapping[int, int]) -> ClusterRecord:

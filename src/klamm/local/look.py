@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from klamm.ids import Offset, TopicPartition
+from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.figures import Figures
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
-from klamm.local.topology import has_majority
 from klamm.local.view import PartitionSeen
 
 Sizes = Mapping[TopicPartition, int]
@@ -53,13 +53,27 @@ class Look:
         return [each for each in self.partitions.values() if not each.is_internal]
 
     @property
+    def who_runs(self) -> WhoRuns:
+        return WhoRuns(tuple(NodeState(node, self.state(node.node_id)) for node in self.nodes))
+
+    @property
     def running(self) -> set[int]:
-        return {node_id for node_id, state in self.states.items() if state == "running"}
+        return self.who_runs.running
 
     @property
     def can_decide(self) -> bool:
         """Enough voters run. Where they do not, who leads and who is in sync stays as it was, whoever else ends."""
-        return has_majority(self.nodes, self.running)
+        return self.who_runs.can_decide
+
+    @property
+    def is_known(self) -> bool:
+        """Whether any broker has ever answered."""
+        return self.is_answered or bool(self.live)
+
+    @property
+    def was_stopped(self) -> bool:
+        """All of it, on purpose. Nodes that died are something else: whoever watches may start them again."""
+        return len(self.stopped) == len(self.nodes)
 
     def behind(self, broker_id: int, partition: TopicPartition) -> int:
         """How many records a replica lacks."""

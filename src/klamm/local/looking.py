@@ -2,25 +2,26 @@
 
 One broker tells of the cluster (Metadata, DescribeCluster, DescribeQuorum), every broker of its own logs and groups
 (DescribeLogDirs, ListGroups, OffsetFetch), leaders of where their partitions begin and end (ListOffsets), and only of
-those whose logs have changed since. What consumers were given is on every broker's page of metrics. Who looks waits in
-proportion to what a look costs: a cluster of many partitions is looked at less often.
+those of which some copy has changed since. What consumers were given is on every broker's page of metrics. Who looks
+waits in proportion to what a look costs: a cluster of many partitions is looked at less often.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from klamm.errors import ErrorCode
 from klamm.ids import Offset, TopicPartition
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.local.cluster import LocalCluster
+from klamm.local.deciding import WhoRuns
 from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, NodeRecord
-from klamm.local.topology import brokers_gone, has_majority
+from klamm.local.topology import brokers_gone
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, controller_seen_by, placement_seen_by
 from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
@@ -39,14 +40,24 @@ SHARE = 20
 T = TypeVar("T")
 
 
+class Copies(NamedTuple):
+    """What moves the end of a partition: who leads it, and who of the ISR tells of how large a copy. A record counts
+    when its followers have it: the end moves also where the leader's log does not grow, as when they come back."""
+
+    leader: int
+    sizes: frozenset[tuple[int, int]]
+
+
 class Looker:
     """`with Looker(cluster) as looker: look = looker.look()`"""
 
     def __init__(self, cluster: LocalCluster) -> None:
         self._cluster = cluster
         self._lines: dict[int, _Line] = {}
-        self._settled: dict[TopicPartition, int] = {}
-        """The size of a leader's log when its end was asked for and had not moved."""
+        self._told: dict[TopicPartition, tuple[Copies, Offset]] = {}
+        """The end of each partition when it was last asked for."""
+        self._settled: dict[TopicPartition, Copies] = {}
+        """Of those whose end and copies were the same two times: a follower that had to say something has said it."""
         self._last: Look | None = None
         self._is_undecided = False
         """The quorum has lost its majority, and nobody has led it since: what brokers say is from before."""
@@ -77,12 +88,12 @@ class Looker:
                 if line is not None:
                     line.close()
                 self._lines[node.node_id] = _Line(node, Address(record.host, node.port), record.metrics_place(node))
-        alive = {node.node_id for node, state in states if state == "running"}
-        can_decide = has_majority(record.nodes, alive)
-        self._is_undecided |= not can_decide
-        gone = brokers_gone(record.nodes, alive, is_undecided=self._is_undecided)
-        seen = self._asked_anyone(running, gone, who_leads=can_decide)
-        if can_decide and seen is not None and seen.controller in alive:
+        # By their processes alone: of who was started elsewhere we could not tell when it ends.
+        who = WhoRuns(tuple(states))
+        self._is_undecided |= not who.can_decide
+        gone = brokers_gone(who.nodes, who.running, is_undecided=self._is_undecided)
+        seen = self._asked_anyone(running, gone, who_leads=who.can_decide)
+        if who.can_decide and seen is not None and seen.controller in who.running:
             self._is_undecided = False
         before = self._last or Look(0.0, record.nodes, known)
         made = self._made(record, known, seen, before, [node.node_id for node in running])
@@ -120,15 +131,18 @@ class Looker:
         sizes: dict[int, Sizes] = dict(before.sizes)
         committed, figures = dict[str, Offsets](), dict(before.figures)
         is_told_all = all(node.node_id in running for node in record.brokers)
+        telling = set[int]()
         for broker_id in running:
             line = self._lines[broker_id]
-            sizes[broker_id] = line.asked(_sizes, otherwise=before.sizes.get(broker_id, {}))
+            if (its_own := line.asked(_sizes, otherwise=None)) is not None:
+                sizes[broker_id] = its_own
+                telling.add(broker_id)
             groups = line.asked(_committed, otherwise=None)
             committed |= groups or {}
             is_told_all = is_told_all and groups is not None
             if (told := line.figures()) is not None:
                 figures[broker_id] = told
-        moved_starts, moved_ends = self._moved(seen.partitions, sizes, before)
+        moved_starts, moved_ends = self._moved(seen.partitions, sizes, telling)
         starts = {place: start for place, start in before.starts.items() if place in partitions} | moved_starts
         ends = {place: end for place, end in before.ends.items() if place in partitions} | moved_ends
         return Look(
@@ -150,27 +164,28 @@ class Looker:
         )
 
     def _moved(
-        self, partitions: Iterable[PartitionSeen], sizes: Mapping[int, Sizes], before: Look
+        self, partitions: Iterable[PartitionSeen], sizes: Mapping[int, Sizes], telling: set[int]
     ) -> tuple[dict[TopicPartition, Offset], dict[TopicPartition, Offset]]:
-        """The starts and ends of those partitions whose logs have changed since they were asked for."""
+        """The starts and ends of those partitions of which a copy has changed since they were asked for."""
         wanted: dict[int, list[TopicPartition]] = {}
+        copies = {named(each): _copies(each, sizes, telling) for each in partitions}
         for each in partitions:
             place = named(each)
-            size = sizes.get(each.leader, {}).get(place)
-            if each.leader in self._lines and (each.is_under_replicated or self._settled.get(place) != size):
+            if each.leader in self._lines and (each.is_under_replicated or self._settled.get(place) != copies[place]):
                 wanted.setdefault(each.leader, []).append(place)
         starts, ends = dict[TopicPartition, Offset](), dict[TopicPartition, Offset]()
         nothing = dict[TopicPartition, Offset]()
         for leader, places in wanted.items():
             line = self._lines[leader]
             starts |= line.asked(partial(_offsets, partitions=places, at=EARLIEST), otherwise=nothing)
-            said = line.asked(partial(_offsets, partitions=places, at=LATEST), otherwise=nothing)
-            for place, end in said.items():
-                ends[place] = end
-                if before.ends.get(place) == end:
-                    self._settled[place] = sizes.get(leader, {}).get(place, 0)
-                else:
-                    self._settled.pop(place, None)
+            ends |= line.asked(partial(_offsets, partitions=places, at=LATEST), otherwise=nothing)
+        for place, end in ends.items():
+            now = (copies[place], end)
+            if self._told.get(place) == now:
+                self._settled[place] = copies[place]
+            else:
+                self._settled.pop(place, None)
+            self._told[place] = now
         return starts, ends
 
 
@@ -233,7 +248,12 @@ class _Line:
             self._conversation = None
 
 
-def _sizes(broker: Conversation) -> Sizes:
+def _copies(partition: PartitionSeen, sizes: Mapping[int, Sizes], telling: set[int]) -> Copies:
+    place, told = named(partition), telling.intersection(partition.in_sync)
+    return Copies(partition.leader, frozenset((each, sizes[each].get(place, 0)) for each in told))
+
+
+def _sizes(broker: Conversation) -> Sizes | None:
     answer = broker.ask(DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
     return {
         TopicPartition(topic.name, each.partition_index): each.partition_size

@@ -13,7 +13,7 @@ import klamm
 from klamm.local.asking import Address
 from klamm.local.cluster import LocalCluster
 from klamm.local.problems import LocalError
-from klamm.local.view import cluster_seen
+from klamm.local.view import cluster_seen, live_brokers
 from tests.harness.topics import create_topic
 from tests.local.clients import read, write
 from tests.local.several import needs_several_nodes
@@ -151,6 +151,22 @@ def test_three_nodes_on_one_loop_survive_one() -> None:
         cluster.stop(1)
         write(cluster.bootstrap_servers, "kept", "three")
         assert read(cluster.bootstrap_servers, "kept", 3) == ["one", "two", "three"]
+
+
+@needs_several_nodes
+def test_nodes_that_ended_are_started_together_and_serve() -> None:
+    """One alone is no majority, and is not waited for before there is one."""
+    with klamm.Cluster(brokers=3) as cluster:
+        for node_id in cluster.running:
+            cluster.kill(node_id)
+        cluster.start()
+        assert cluster.running == [0, 1, 2]
+        for node_id in cluster.running:
+            cluster.kill(node_id)
+        cluster.start(2)
+        cluster.start(0, 1)
+        addresses = [Address("127.0.0.1", node.port) for node in cluster.nodes]
+        assert all(live_brokers(address, 5.0) == {0, 1, 2} for address in addresses)
 
 
 @needs_several_nodes

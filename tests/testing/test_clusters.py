@@ -150,6 +150,40 @@ def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic:
     assert read(cluster.bootstrap_servers, topic, 2) == ["before", "after"]
 
 
+def test_when_all_have_ended_they_are_started_together(cluster: ClusterUnderTest, topic: str) -> None:
+    """The first of them alone has no majority, and would wait for it in vain."""
+    write(cluster.bootstrap_servers, topic, "before")
+    for end in (cluster.kill, cluster.stop):
+        for broker in cluster.brokers:
+            end(broker)
+        assert cluster.running == []
+        cluster.restore()
+        assert cluster.running == [0, 1, 2]
+        assert all(live_brokers(address_of(cluster, broker), 5.0) == {0, 1, 2} for broker in cluster.brokers)
+    assert read(cluster.bootstrap_servers, topic, 1) == ["before"]
+
+
+def test_when_all_have_ended_they_can_be_started_one_by_one(cluster: ClusterUnderTest) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    began = time.monotonic()
+    for broker in cluster.brokers:
+        cluster.start(broker)
+    assert time.monotonic() - began < 20, "the first one was not waited for before it had a majority"
+    assert all(live_brokers(address_of(cluster, broker), 5.0) == {0, 1, 2} for broker in cluster.brokers)
+
+
+def test_some_are_started_together_and_the_others_stay_down(cluster: ClusterUnderTest) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    cluster.start(0, 2)
+    assert cluster.running == [0, 2]
+    cluster.partition(0)
+    with pytest.raises(NotPossible, match="heal"):
+        cluster.start(0, 1)
+    assert cluster.running == [0, 2]
+
+
 def test_who_was_just_killed_is_not_in_sync(cluster: ClusterUnderTest, topic: str) -> None:
     """Even if nobody else has noticed yet."""
     cluster.wait_for_in_sync(topic)

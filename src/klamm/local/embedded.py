@@ -55,6 +55,8 @@ class _Open:
     thread: LoopThread
     nodes: dict[int, Running] = field(default_factory=dict)
     """Those that run."""
+    awaited: set[int] = field(default_factory=set)
+    """Brokers that were started and not yet seen to serve: without a majority none does."""
 
 
 class Cluster:
@@ -140,10 +142,11 @@ class Cluster:
         """End a node cleanly: it hands its partitions over first."""
         self._end(node_id, _stop)
 
-    def start(self, node_id: int) -> None:
-        """Start a node that was killed or stopped. Returns when it serves, if a majority of the quorum is there."""
-        if node_id not in self._opened.nodes:
-            self._start([node_id])
+    def start(self, *node_ids: int) -> None:
+        """Start nodes that were killed or stopped, together; all of them unless some are named. Returns when they
+        serve, if a majority of the quorum is there."""
+        wanted = node_ids or [node.node_id for node in self.nodes]
+        self._start([node_id for node_id in dict.fromkeys(wanted) if node_id not in self._opened.nodes])
 
     # For who wants to know or do more with its nodes: `klamm.testing` does.
 
@@ -200,8 +203,10 @@ class Cluster:
                 future.result()
             except CannotStart as problem:
                 raise LocalError(str(problem)) from problem
+        opened.awaited |= {node_id for node_id in node_ids if opened.record.node(node_id).is_broker}
         if has_majority(opened.record.nodes, set(opened.nodes)):
-            self._wait_serving({node_id for node_id in node_ids if opened.record.node(node_id).is_broker})
+            self._wait_serving(opened.awaited & set(opened.nodes))
+            opened.awaited.clear()
 
     def _starting(
         self, config: BrokerConfig, opened: _Open, open_files: int

@@ -7,7 +7,7 @@ memory and descriptors of the test's own process.
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from klamm.facts import Fact, Tell
@@ -60,9 +60,9 @@ class EmbeddedCluster(ClusterUnderTest):
         self._nodes.resume(broker)  # One that is paused does not hear that it should end.
         self._nodes.stop(broker)
 
-    def _start(self, broker: int) -> None:
-        self._nodes.links[broker] = self._links.seen_from(broker)
-        self._nodes.start(broker)
+    def _start(self, brokers: Sequence[int]) -> None:
+        self._nodes.links |= {broker: self._links.seen_from(broker) for broker in brokers}
+        self._nodes.start(*brokers)
 
     def _apply_links(self) -> None:
         self._nodes.set_links(self._links)

@@ -30,6 +30,8 @@ class ClusterUnderTest(ABC):
     def __init__(self, record: ClusterRecord) -> None:
         self._record = record
         self._links = Links({node.node_id: (record.host, node.port) for node in record.nodes})
+        self._joining: set[int] = set()
+        """Started, and not yet known: without a majority nobody gets to know them."""
 
     # What is there.
 
@@ -128,11 +130,18 @@ class ClusterUnderTest(ABC):
         self._check_known(broker)
         self._stop(broker)
 
-    def start(self, broker: int) -> None:
-        """Start one that was killed or stopped; returns when it serves clients and those it reaches know it."""
-        self._check_can_join(broker)
-        self._start(broker)
-        self._wait(lambda: self._is_known_where_it_reaches(broker), f"all brokers that it reaches know {broker}")
+    def start(self, *brokers: int) -> None:
+        """Start those that were killed or stopped, together; all of them unless some are named. Returns when they serve
+        clients and those they reach know them, if a majority of the quorum is there."""
+        dead = [broker for broker, state in self.states().items() if state == "dead"]
+        self._check_can_join(*(brokers or dead))
+        starting = [broker for broker in dead if broker in brokers or not brokers]
+        if starting:
+            self._start(starting)
+        self._joining |= set(starting)
+        if self._can_decide(without=self._down()):
+            self._wait(self._are_known, f"all brokers that they reach know {_listed(sorted(self._joining))}")
+            self._joining.clear()
 
     def restart(self, broker: int) -> None:
         """Stop it cleanly and start it again."""
@@ -178,11 +187,9 @@ class ClusterUnderTest(ABC):
         """Make everything well again: links healed, paused brokers resumed, dead ones started."""
         if not self._links.are_well:
             self.heal()
-        states = self.states()
-        for broker in [broker for broker, state in states.items() if state == "paused"]:
+        for broker in [broker for broker, state in self.states().items() if state == "paused"]:
             self.resume(broker)
-        for broker in [broker for broker, state in states.items() if state == "dead"]:
-            self.start(broker)
+        self.start()
 
     # How each kind does it.
 
@@ -191,7 +198,7 @@ class ClusterUnderTest(ABC):
     @abstractmethod
     def _stop(self, broker: int) -> None: ...
     @abstractmethod
-    def _start(self, broker: int) -> None: ...
+    def _start(self, brokers: Sequence[int]) -> None: ...
     @abstractmethod
     def _pause(self, broker: int) -> None: ...
     @abstractmethod
@@ -208,14 +215,21 @@ class ClusterUnderTest(ABC):
             known = ", ".join(map(str, self.brokers))
             raise NotPossible(f"there is no broker {unknown[0]!r} in this cluster; its brokers are {known}")
 
-    def _check_can_join(self, broker: int) -> None:
-        """Where links are cut, those it reaches have to be enough, with it, for the quorum to decide."""
-        self._check_known(broker)
-        cut = self._links.unreachable_from(broker)
-        down = set(self.brokers) - set(self.running)
-        together = {node.node_id for node in self._record.nodes} - cut - down | {broker}
-        if cut and not has_majority(self._record.nodes, together):
-            raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+    def _check_can_join(self, *brokers: int) -> None:
+        """Where links are cut, those that each of them reaches have to be enough, with it, for the quorum to decide."""
+        self._check_known(*brokers)
+        down = self._down() - set(brokers)
+        for broker in brokers:
+            cut = self._links.unreachable_from(broker)
+            if cut and not self._can_decide(without=cut | down):
+                raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+
+    def _can_decide(self, without: set[int]) -> bool:
+        """Whether the quorum has a majority without these."""
+        return has_majority(self._record.nodes, {node.node_id for node in self._record.nodes} - without)
+
+    def _down(self) -> set[int]:
+        return set(self.brokers) - set(self.running)
 
     def _addresses(self) -> list[Address]:
         """Of those that run, on the larger side of a cut first."""
@@ -243,6 +257,9 @@ class ClusterUnderTest(ABC):
     def _is_led_at(self, address: Address, topic: str) -> bool:
         seen = topics.seen_by(address, [topic])
         return seen is not None and not any(each.is_offline for each in seen.partitions)
+
+    def _are_known(self) -> bool:
+        return all(self._is_known_where_it_reaches(broker) for broker in self._joining & set(self.running))
 
     def _is_known_where_it_reaches(self, broker: int) -> bool:
         reached = [other for other in self.running if other not in self._links.unreachable_from(broker)]

@@ -11,7 +11,7 @@ import pytest
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.problems import LocalError
 from klamm.local.view import live_brokers
-from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster
+from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster, topics
 from klamm.testing.problems import NotInTime, NotPossible, TopicRefused
 from klamm.testing.shape import Shape
 from tests.local.clients import read, write
@@ -48,7 +48,54 @@ def test_a_topic_is_there_with_what_was_asked_for(cluster: ClusterUnderTest) -> 
     assert cluster.create_topic("made", partitions=4, replication=2, retention_ms=60_000) == "made"
     assert len(cluster.in_sync("made", 3)) == 2 and cluster.leader_of("made", 3) in cluster.brokers
     write(cluster.bootstrap_servers, "made", "hello")
-    assert cluster.leader_of("nowhere") is None and cluster.in_sync("made", 4) == []
+
+
+def test_a_topic_or_a_partition_that_is_misspelt_is_told_at_once(cluster: ClusterUnderTest, topic: str) -> None:
+    asked = (cluster.leader_of, cluster.in_sync, cluster.wait_for_leader, cluster.wait_for_in_sync)
+    began = time.monotonic()
+    for ask in asked:
+        for name in ("nope", "not a name"):
+            with pytest.raises(NotPossible, match=f"^there is no topic {name}$"):
+                ask(name)
+        for partition in (1, 5, -1, 1 << 40):
+            with pytest.raises(NotPossible, match=f"^there is no partition {partition} of {topic}: it has 0 to 0$"):
+                ask(topic, partition)
+        with pytest.raises(NotPossible, match="there is no topic nope"):
+            ask("nope", -1)
+    with pytest.raises(NotPossible, match="no broker 7 in this cluster"):
+        cluster.wait_for_in_sync(topic, brokers=[0, 7])
+    assert time.monotonic() - began < 10
+
+
+def test_a_partition_that_its_replicas_have_no_room_for_is_told_as_well(cluster: ClusterUnderTest, topic: str) -> None:
+    """Whether it could be added is another question."""
+    cluster.kill(0)
+    cluster.wait_for_in_sync(topic, brokers=[1, 2])
+    with pytest.raises(NotPossible, match=f"^there is no partition 5 of {topic}: it has 0 to 0$"):
+        cluster.leader_of(topic, 5)
+
+
+def test_a_topic_that_one_broker_has_not_heard_of_yet_is_there(cluster: ClusterUnderTest) -> None:
+    """Somebody made it through another one."""
+    cluster.restart(0)  # It does not lead the quorum now.
+    cluster.slow(0, delay_ms=300)
+    late, other = address_of(cluster, 0), address_of(cluster, 1)
+    topics.create([other], "just-made", 1, 3, {})
+    assert topics.seen_by(late, ["just-made"]) is None
+    assert topics.why_not_there([late], "just-made", 0) is None, "the controller has heard"
+    topics.create([other], "made-since", 1, 3, {})
+    assert topics.seen_by(late, ["made-since"]) is None
+    assert cluster.leader_of("made-since") in cluster.brokers, "others have heard"
+
+
+def test_without_a_majority_nobody_can_say_what_is_there(cluster: ClusterUnderTest, topic: str) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    assert cluster.leader_of(topic) is None and cluster.in_sync(topic) == []
+    with pytest.raises(NotInTime, match=r"nope-0 has a leader .* running=nobody"):
+        cluster.wait_for_leader("nope", timeout=0.1)
+    cluster.start(2)
+    assert topics.why_not_there([address_of(cluster, 2)], topic, 0) is None, "it does not know itself what there is"
 
 
 def test_a_topic_that_cannot_be_is_refused_with_the_reason(cluster: ClusterUnderTest) -> None:

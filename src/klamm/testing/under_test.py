@@ -71,17 +71,18 @@ class ClusterUnderTest(ABC):
 
     def leader_of(self, topic: str, partition: int = 0) -> int | None:
         """Who leads a partition; None while nobody does."""
-        return _leader(self._partition(topic, partition))
+        return _leader(self._found(topic, partition))
 
     def in_sync(self, topic: str, partition: int = 0) -> list[int]:
         """The in-sync replicas of a partition."""
-        found = self._partition(topic, partition)
+        found = self._found(topic, partition)
         return [] if found is None else sorted(found.in_sync)
 
     def wait_for_leader(
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout: float = WAIT_SECONDS
     ) -> int:
         """Until somebody leads a partition, or somebody else; who."""
+        self._found(topic, partition)
         leaders: set[int | None] = set()
 
         def is_led() -> bool:
@@ -104,6 +105,8 @@ class ClusterUnderTest(ABC):
         timeout: float = WAIT_SECONDS,
     ) -> None:
         """Until exactly these are the in-sync replicas of a partition; all replicas, unless told otherwise."""
+        self._check_known(*(brokers or ()))
+        self._found(topic, partition)
 
         def is_as_wanted(found: PartitionSeen | None) -> bool:
             if found is None:
@@ -240,10 +243,18 @@ class ClusterUnderTest(ABC):
     def _address(self, broker: int) -> Address:
         return Address(self._record.host, self._record.node(broker).port)
 
-    def _partition(self, topic: str, partition: int) -> PartitionSeen | None:
-        """As the first sees it who answers."""
-        seen = (self._partition_at(address, topic, partition) for address in self._addresses())
-        return next((found for found in seen if found is not None), None)
+    def _found(self, topic: str, partition: int) -> PartitionSeen | None:
+        """A partition as the first sees it who has heard of it; None if nobody has yet. NotPossible if there is none,
+        so that nobody waits for a name that is misspelt."""
+        addresses = self._addresses()
+        for address in addresses:
+            found = self._partition_at(address, topic, partition)
+            if found is not None:
+                return found
+        why = topics.why_not_there(addresses, topic, partition)
+        if why is not None:
+            raise NotPossible(why)
+        return None
 
     def _seen_everywhere(self, topic: str, partition: int) -> list[PartitionSeen | None]:
         """As each of them sees it, and at least one."""

@@ -185,6 +185,13 @@ def test_a_slow_follower_holds_up_who_waits_for_all(cluster: ClusterUnderTest, t
     cluster.heal()
 
 
+def test_nothing_can_arrive_before_it_was_sent(cluster: ClusterUnderTest) -> None:
+    for delay_ms in (-1, -0.5, float("nan"), float("inf")):
+        with pytest.raises(NotPossible, match=f"^delay_ms is a number of milliseconds from 0 upwards, not {delay_ms}$"):
+            cluster.slow(0, delay_ms)
+    cluster.slow(0, 0)
+
+
 def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic: str) -> None:
     write(cluster.bootstrap_servers, topic, "before")
     cluster.partition(0)

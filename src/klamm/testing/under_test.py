@@ -5,6 +5,7 @@ A fault takes effect before the call returns. What the cluster makes of it takes
 last to hear that a replica is gone, and would answer a producer differently.
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -177,6 +178,8 @@ class ClusterUnderTest(ABC):
     def slow(self, broker: int, delay_ms: float) -> None:
         """All that other brokers send to this one, and it to them, arrives so much later."""
         self._check_known(broker)
+        if not 0 <= delay_ms < math.inf:
+            raise NotPossible(f"delay_ms is a number of milliseconds from 0 upwards, not {delay_ms!r}")
         self._links.slow_down(broker, delay_ms)
         self._apply_links()
 

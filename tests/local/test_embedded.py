@@ -188,7 +188,9 @@ def _topics(cluster: klamm.Cluster) -> list[str]:
 
 
 @needs_several_nodes
-def test_that_nodes_miss_one_another_in_the_end_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
-    with klamm.Cluster(brokers=3):
-        caplog.clear()
+@pytest.mark.parametrize("end", ["close", "abandon"])
+def test_that_nodes_miss_one_another_in_the_end_is_no_news(caplog: pytest.LogCaptureFixture, end: str) -> None:
+    cluster = klamm.Cluster(brokers=3).open()
+    caplog.clear()
+    getattr(cluster, end)()
     assert not caplog.records

@@ -4,16 +4,20 @@ import errno
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from klamm.local import embedded
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.problems import LocalError
 from klamm.local.view import live_brokers
 from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster, topics
 from klamm.testing.problems import NotInTime, NotPossible, TopicRefused
 from klamm.testing.shape import Shape
+from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
 
 
@@ -274,6 +278,26 @@ def test_a_cluster_that_cannot_start_leaves_nothing_and_says_why(
     with pytest.raises(LocalError, match=r"num\.partitions does not take 'many'"):
         kind(Shape(brokers=1, settings={"num.partitions": "many"}), tmp_path / "cluster-2")
     assert kind is EmbeddedCluster or not list(tmp_path.iterdir())
+
+
+def test_what_closing_causes_is_not_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes end one after the other, and those that are left may notice. pytest showed it beside tests that broke
+    nothing."""
+    cluster = EmbeddedCluster(Shape(brokers=3), tmp_path / "cluster-1")
+    cluster.create_topic("orders")
+    asked_to_end = embedded._asked_to_end
+
+    def ended_and_missed(*arguments: Any) -> "Future[None]":
+        ended = asked_to_end(*arguments)
+        wait_until(lambda: any("node 0 is gone" in line for line in cluster.log(1, 500)), "1 misses 0")
+        return ended
+
+    monkeypatch.setattr(embedded, "_asked_to_end", ended_and_missed)
+    caplog.clear()
+    cluster.close()
+    assert not caplog.records
 
 
 def test_a_witness_takes_part_in_links_and_is_no_broker(tmp_path: Path) -> None:

@@ -109,7 +109,6 @@ class Cluster:
 
     def close(self) -> None:
         """Stop all nodes cleanly, and remove the data if it had no directory of its own."""
-        self._is_closing = True
         self._let_go(_stop)
 
     def abandon(self) -> None:
@@ -155,7 +154,7 @@ class Cluster:
         log = into_logging(node_id)
 
         def tell(fact: Fact) -> None:
-            # That nodes miss one another when all of them stop is no news.
+            # That nodes miss one another when all of them end is no news.
             if not self._is_closing:
                 log(fact)
 
@@ -254,6 +253,7 @@ class Cluster:
 
     def _let_go(self, end: "_Ending") -> None:
         """End all nodes, all at once, then everything else; also after a start that failed half way."""
+        self._is_closing = True
         opened, self._open = self._open, None
         try:
             if opened is not None:

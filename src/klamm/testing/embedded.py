@@ -12,7 +12,6 @@ from pathlib import Path
 
 from klamm.facts import Fact, Tell
 from klamm.local.embedded import Cluster
-from klamm.local.observing import into_logging
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord
 from klamm.runtime.dialer import Dialing, MakeDialer
@@ -109,7 +108,7 @@ class NodesInProcess(Cluster):
 
     def told_by(self, node_id: int) -> Tell:
         lines = self.lines.setdefault(node_id, deque(maxlen=KEPT_LINES))
-        log = into_logging(node_id)
+        log = super().told_by(node_id)
 
         def tell(fact: Fact) -> None:
             if fact.level != "debug":

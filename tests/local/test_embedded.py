@@ -106,6 +106,11 @@ def test_with_a_directory_the_cluster_is_the_same_again_here_and_as_processes(tm
         processes.down()
 
 
+def test_settings_may_be_numbers_and_truths() -> None:
+    with klamm.Cluster(brokers=1, settings={"num.partitions": 6, "auto.create.topics.enable": False}) as cluster:
+        assert cluster._opened.record.settings == {"num.partitions": "6", "auto.create.topics.enable": "false"}
+
+
 def test_two_clusters_know_nothing_of_each_other() -> None:
     with klamm.Cluster(brokers=1) as one, klamm.Cluster(brokers=1) as other:
         create_topic(one.bootstrap_servers, "here")

@@ -23,7 +23,7 @@ from random import SystemRandom
 
 from klamm.config import BrokerConfig, ConfigError
 from klamm.facts import Fact, Tell
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, settings_text, with_ports
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.loop_thread import LoopThread
 from klamm.local.observing import into_logging
@@ -67,11 +67,11 @@ class Cluster:
         *,
         directory: str | Path | None = None,
         port: int = 0,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Three brokers in one rack unless told otherwise, at ports from `port` upwards, or any; settings by Kafka's
         names, for every node."""
-        self._wish = Wish(brokers, racks, port, settings)
+        self._wish = Wish(brokers, racks, port, None if settings is None else settings_text(settings))
         self._directory = None if directory is None else Path(directory).absolute()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._open: _Open | None = None

@@ -4,6 +4,7 @@ are not there."""
 from collections.abc import Iterable, Mapping, Sequence
 
 from klamm.errors import ErrorCode
+from klamm.local.agreeing import settings_text
 from klamm.local.asking import Address, Conversation, NoAnswer
 from klamm.local.asking_several import first_answer
 from klamm.local.view import ClusterSeen, UnknownTopic, cluster_seen
@@ -32,7 +33,7 @@ def create(
 ) -> None:
     """Ask the first of these brokers that answers. TopicRefused says why not."""
     wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication)
-    wanted.configs = [CreatableTopicConfig(config_name(key), config_value(value)) for key, value in configs.items()]
+    wanted.configs = [CreatableTopicConfig(config_name(key), value) for key, value in settings_text(configs).items()]
     problems = []
     for address in addresses:
         try:
@@ -86,7 +87,3 @@ def why_not_there(addresses: Sequence[Address], topic: str, partition: int) -> s
 def config_name(key: str) -> str:
     """Kafka's name of a setting, which Python writes with underscores."""
     return key.replace("_", ".")
-
-
-def config_value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import pydoc
 import subprocess
 import sys
 import threading
@@ -145,6 +146,15 @@ def test_importing_klamm_imports_next_to_nothing() -> None:
         _ = klamm.Clutter
 
 
+def test_help_and_dir_tell_what_there_is() -> None:
+    assert {"Cluster", "__version__"} <= set(dir(klamm)) and not {"Any", "TYPE_CHECKING"} & set(dir(klamm))
+    told = pydoc.plain(pydoc.render_doc(klamm))
+    assert "class Cluster" in told and "klamm_embedded" in told and "start(self, *node_ids" in told
+    for_subclasses = {"told_by", "loop_of", "dialer_of", "abandon"}
+    names = {name for name in vars(klamm.Cluster) if not name.startswith("_")} - for_subclasses
+    assert klamm.Cluster.__doc__ and all(name in klamm.Cluster.__doc__ for name in names)
+
+
 @needs_several_nodes
 def test_three_nodes_on_one_loop_survive_one() -> None:
     with klamm.Cluster(brokers=3) as cluster:
@@ -178,6 +188,7 @@ def test_nodes_that_ended_are_started_together_and_serve() -> None:
 def test_two_racks_and_a_witness_inside_one_process() -> None:
     with klamm.Cluster(brokers=4, racks=2) as cluster:
         assert cluster.running == [0, 1, 2, 3, 4]
+        assert cluster.brokers == [0, 1, 2, 3], "the witness is none"
         assert [node.rack for node in cluster.nodes] == ["R1", "R1", "R2", "R2", None]
 
 

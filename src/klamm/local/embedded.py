@@ -60,6 +60,23 @@ class _Open:
 
 
 class Cluster:
+    """A Kafka cluster inside this process, for any client: real brokers, reached over sockets on loopback.
+
+        with klamm.Cluster(brokers=3) as cluster:
+            Producer({"bootstrap.servers": cluster.bootstrap_servers})
+
+    `async with` works as well, and so do `open()` and `close()`. Of an open one:
+
+        bootstrap_servers           for clients: 127.0.0.1:40001,127.0.0.1:40002,…
+        brokers, running, nodes     ids of all brokers; ids of the nodes that run; all nodes with racks, roles and ports
+        kill(id), stop(id)          end a node as kill -9 would, or cleanly
+        start(*ids)                 start these again, together; all that are down unless some are named
+
+    Topics are made by any client's admin calls. For tests `klamm.testing` has clusters that make topics, wait for
+    leaders, pause brokers and cut links: the fixtures `klamm_embedded` and `klamm_cluster`, and without pytest
+    `embedded_cluster` and `process_cluster` (docs/testing.md).
+    """
+
     def __init__(
         self,
         brokers: int | None = None,
@@ -79,7 +96,13 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
+        """As clients want it: `127.0.0.1:40001,127.0.0.1:40002`."""
         return self._opened.record.bootstrap_servers
+
+    @property
+    def brokers(self) -> list[int]:
+        """The ids of all brokers, running or not. A cluster in two racks has a witness beside them, which is none."""
+        return [node.node_id for node in self._opened.record.brokers]
 
     @property
     def nodes(self) -> tuple[NodeRecord, ...]:
@@ -88,6 +111,7 @@ class Cluster:
 
     @property
     def running(self) -> list[int]:
+        """The ids of the nodes that run, also of a witness."""
         return sorted(self._opened.nodes)
 
     # The whole cluster.

@@ -28,6 +28,8 @@ ANSWER_SECONDS = 2.0
 
 
 class ClusterUnderTest(ABC):
+    """What `klamm_embedded` and `klamm_cluster` give to a test."""
+
     def __init__(self, record: ClusterRecord) -> None:
         self._record = record
         self._links = Links({node.node_id: (record.host, node.port) for node in record.nodes})

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import pydoc
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import klamm
 from klamm.local.asking import Address
 from klamm.local.cluster import LocalCluster
 from klamm.local.problems import LocalError
-from klamm.local.view import cluster_seen
+from klamm.local.view import cluster_seen, live_brokers
 from tests.harness.topics import create_topic
 from tests.local.clients import read, write
 from tests.local.several import needs_several_nodes
@@ -106,6 +107,11 @@ def test_with_a_directory_the_cluster_is_the_same_again_here_and_as_processes(tm
         processes.down()
 
 
+def test_settings_may_be_numbers_and_truths() -> None:
+    with klamm.Cluster(brokers=1, settings={"num.partitions": 6, "auto.create.topics.enable": False}) as cluster:
+        assert cluster._opened.record.settings == {"num.partitions": "6", "auto.create.topics.enable": "false"}
+
+
 def test_two_clusters_know_nothing_of_each_other() -> None:
     with klamm.Cluster(brokers=1) as one, klamm.Cluster(brokers=1) as other:
         create_topic(one.bootstrap_servers, "here")
@@ -140,6 +146,15 @@ def test_importing_klamm_imports_next_to_nothing() -> None:
         _ = klamm.Clutter
 
 
+def test_help_and_dir_tell_what_there_is() -> None:
+    assert {"Cluster", "__version__"} <= set(dir(klamm)) and not {"Any", "TYPE_CHECKING"} & set(dir(klamm))
+    told = pydoc.plain(pydoc.render_doc(klamm))
+    assert "class Cluster" in told and "klamm_embedded" in told and "start(self, *node_ids" in told
+    for_subclasses = {"told_by", "loop_of", "dialer_of", "abandon"}
+    names = {name for name in vars(klamm.Cluster) if not name.startswith("_")} - for_subclasses
+    assert klamm.Cluster.__doc__ and all(name in klamm.Cluster.__doc__ for name in names)
+
+
 @needs_several_nodes
 def test_three_nodes_on_one_loop_survive_one() -> None:
     with klamm.Cluster(brokers=3) as cluster:
@@ -154,9 +169,26 @@ def test_three_nodes_on_one_loop_survive_one() -> None:
 
 
 @needs_several_nodes
+def test_nodes_that_ended_are_started_together_and_serve() -> None:
+    """One alone is no majority, and is not waited for before there is one."""
+    with klamm.Cluster(brokers=3) as cluster:
+        for node_id in cluster.running:
+            cluster.kill(node_id)
+        cluster.start()
+        assert cluster.running == [0, 1, 2]
+        for node_id in cluster.running:
+            cluster.kill(node_id)
+        cluster.start(2)
+        cluster.start(0, 1)
+        addresses = [Address("127.0.0.1", node.port) for node in cluster.nodes]
+        assert all(live_brokers(address, 5.0) == {0, 1, 2} for address in addresses)
+
+
+@needs_several_nodes
 def test_two_racks_and_a_witness_inside_one_process() -> None:
     with klamm.Cluster(brokers=4, racks=2) as cluster:
         assert cluster.running == [0, 1, 2, 3, 4]
+        assert cluster.brokers == [0, 1, 2, 3], "the witness is none"
         assert [node.rack for node in cluster.nodes] == ["R1", "R1", "R2", "R2", None]
 
 
@@ -172,7 +204,9 @@ def _topics(cluster: klamm.Cluster) -> list[str]:
 
 
 @needs_several_nodes
-def test_that_nodes_miss_one_another_in_the_end_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
-    with klamm.Cluster(brokers=3):
-        caplog.clear()
+@pytest.mark.parametrize("end", ["close", "abandon"])
+def test_that_nodes_miss_one_another_in_the_end_is_no_news(caplog: pytest.LogCaptureFixture, end: str) -> None:
+    cluster = klamm.Cluster(brokers=3).open()
+    caplog.clear()
+    getattr(cluster, end)()
     assert not caplog.records

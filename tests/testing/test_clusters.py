@@ -4,16 +4,20 @@ import errno
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from klamm.local import embedded
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.problems import LocalError
 from klamm.local.view import live_brokers
-from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster
+from klamm.testing import ClusterUnderTest, EmbeddedCluster, ProcessCluster, topics
 from klamm.testing.problems import NotInTime, NotPossible, TopicRefused
 from klamm.testing.shape import Shape
+from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
 
 
@@ -48,7 +52,54 @@ def test_a_topic_is_there_with_what_was_asked_for(cluster: ClusterUnderTest) -> 
     assert cluster.create_topic("made", partitions=4, replication=2, retention_ms=60_000) == "made"
     assert len(cluster.in_sync("made", 3)) == 2 and cluster.leader_of("made", 3) in cluster.brokers
     write(cluster.bootstrap_servers, "made", "hello")
-    assert cluster.leader_of("nowhere") is None and cluster.in_sync("made", 4) == []
+
+
+def test_a_topic_or_a_partition_that_is_misspelt_is_told_at_once(cluster: ClusterUnderTest, topic: str) -> None:
+    asked = (cluster.leader_of, cluster.in_sync, cluster.wait_for_leader, cluster.wait_for_in_sync)
+    began = time.monotonic()
+    for ask in asked:
+        for name in ("nope", "not a name"):
+            with pytest.raises(NotPossible, match=f"^there is no topic {name}$"):
+                ask(name)
+        for partition in (1, 5, -1, 1 << 40):
+            with pytest.raises(NotPossible, match=f"^there is no partition {partition} of {topic}: it has 0 to 0$"):
+                ask(topic, partition)
+        with pytest.raises(NotPossible, match="there is no topic nope"):
+            ask("nope", -1)
+    with pytest.raises(NotPossible, match="no broker 7 in this cluster"):
+        cluster.wait_for_in_sync(topic, brokers=[0, 7])
+    assert time.monotonic() - began < 10
+
+
+def test_a_partition_that_its_replicas_have_no_room_for_is_told_as_well(cluster: ClusterUnderTest, topic: str) -> None:
+    """Whether it could be added is another question."""
+    cluster.kill(0)
+    cluster.wait_for_in_sync(topic, brokers=[1, 2])
+    with pytest.raises(NotPossible, match=f"^there is no partition 5 of {topic}: it has 0 to 0$"):
+        cluster.leader_of(topic, 5)
+
+
+def test_a_topic_that_one_broker_has_not_heard_of_yet_is_there(cluster: ClusterUnderTest) -> None:
+    """Somebody made it through another one."""
+    cluster.restart(0)  # It does not lead the quorum now.
+    cluster.slow(0, delay_ms=300)
+    late, other = address_of(cluster, 0), address_of(cluster, 1)
+    topics.create([other], "just-made", 1, 3, {})
+    assert topics.seen_by(late, ["just-made"]) is None
+    assert topics.why_not_there([late], "just-made", 0) is None, "the controller has heard"
+    topics.create([other], "made-since", 1, 3, {})
+    assert topics.seen_by(late, ["made-since"]) is None
+    assert cluster.leader_of("made-since") in cluster.brokers, "others have heard"
+
+
+def test_without_a_majority_nobody_can_say_what_is_there(cluster: ClusterUnderTest, topic: str) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    assert cluster.leader_of(topic) is None and cluster.in_sync(topic) == []
+    with pytest.raises(NotInTime, match=r"nope-0 has a leader .* running=nobody"):
+        cluster.wait_for_leader("nope", timeout=0.1)
+    cluster.start(2)
+    assert topics.why_not_there([address_of(cluster, 2)], topic, 0) is None, "it does not know itself what there is"
 
 
 def test_a_topic_that_cannot_be_is_refused_with_the_reason(cluster: ClusterUnderTest) -> None:
@@ -138,6 +189,13 @@ def test_a_slow_follower_holds_up_who_waits_for_all(cluster: ClusterUnderTest, t
     cluster.heal()
 
 
+def test_nothing_can_arrive_before_it_was_sent(cluster: ClusterUnderTest) -> None:
+    for delay_ms in (-1, -0.5, float("nan"), float("inf")):
+        with pytest.raises(NotPossible, match=f"^delay_ms is a number of milliseconds from 0 upwards, not {delay_ms}$"):
+            cluster.slow(0, delay_ms)
+    cluster.slow(0, 0)
+
+
 def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic: str) -> None:
     write(cluster.bootstrap_servers, topic, "before")
     cluster.partition(0)
@@ -148,6 +206,40 @@ def test_everything_broken_at_once_is_restored(cluster: ClusterUnderTest, topic:
     write(cluster.bootstrap_servers, topic, "after")
     cluster.wait_for_in_sync(topic)
     assert read(cluster.bootstrap_servers, topic, 2) == ["before", "after"]
+
+
+def test_when_all_have_ended_they_are_started_together(cluster: ClusterUnderTest, topic: str) -> None:
+    """The first of them alone has no majority, and would wait for it in vain."""
+    write(cluster.bootstrap_servers, topic, "before")
+    for end in (cluster.kill, cluster.stop):
+        for broker in cluster.brokers:
+            end(broker)
+        assert cluster.running == []
+        cluster.restore()
+        assert cluster.running == [0, 1, 2]
+        assert all(live_brokers(address_of(cluster, broker), 5.0) == {0, 1, 2} for broker in cluster.brokers)
+    assert read(cluster.bootstrap_servers, topic, 1) == ["before"]
+
+
+def test_when_all_have_ended_they_can_be_started_one_by_one(cluster: ClusterUnderTest) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    began = time.monotonic()
+    for broker in cluster.brokers:
+        cluster.start(broker)
+    assert time.monotonic() - began < 20, "the first one was not waited for before it had a majority"
+    assert all(live_brokers(address_of(cluster, broker), 5.0) == {0, 1, 2} for broker in cluster.brokers)
+
+
+def test_some_are_started_together_and_the_others_stay_down(cluster: ClusterUnderTest) -> None:
+    for broker in cluster.brokers:
+        cluster.kill(broker)
+    cluster.start(0, 2)
+    assert cluster.running == [0, 2]
+    cluster.partition(0)
+    with pytest.raises(NotPossible, match="heal"):
+        cluster.start(0, 1)
+    assert cluster.running == [0, 2]
 
 
 def test_who_was_just_killed_is_not_in_sync(cluster: ClusterUnderTest, topic: str) -> None:
@@ -186,6 +278,26 @@ def test_a_cluster_that_cannot_start_leaves_nothing_and_says_why(
     with pytest.raises(LocalError, match=r"num\.partitions does not take 'many'"):
         kind(Shape(brokers=1, settings={"num.partitions": "many"}), tmp_path / "cluster-2")
     assert kind is EmbeddedCluster or not list(tmp_path.iterdir())
+
+
+def test_what_closing_causes_is_not_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes end one after the other, and those that are left may notice. pytest showed it beside tests that broke
+    nothing."""
+    cluster = EmbeddedCluster(Shape(brokers=3), tmp_path / "cluster-1")
+    cluster.create_topic("orders")
+    asked_to_end = embedded._asked_to_end
+
+    def ended_and_missed(*arguments: Any) -> "Future[None]":
+        ended = asked_to_end(*arguments)
+        wait_until(lambda: any("node 0 is gone" in line for line in cluster.log(1, 500)), "1 misses 0")
+        return ended
+
+    monkeypatch.setattr(embedded, "_asked_to_end", ended_and_missed)
+    caplog.clear()
+    cluster.close()
+    assert not caplog.records
 
 
 def test_a_witness_takes_part_in_links_and_is_no_broker(tmp_path: Path) -> None:

@@ -33,6 +33,15 @@ class Wish:
     settings: Mapping[str, str] | None = None
 
 
+def settings_text(settings: Mapping[str, object]) -> dict[str, str]:
+    """As a file would say it: who writes Python says `6` and `False`."""
+    return {str(key): _text(value) for key, value in settings.items()}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def new_cluster(wish: Wish, random: Random) -> ClusterRecord:
     """A cluster that never was, as wished; its ports are yet to be given."""
     nodes = planned(BROKERS if wish.brokers is None else wish.brokers, RACKS if wish.racks is None else wish.racks)

@@ -23,7 +23,7 @@ from random import SystemRandom
 
 from klamm.config import BrokerConfig, ConfigError
 from klamm.facts import Fact, Tell
-from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, with_ports
+from klamm.local.agreeing import Wish, known_cluster, new_cluster, properties_of, settings_text, with_ports
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.loop_thread import LoopThread
 from klamm.local.observing import into_logging
@@ -55,9 +55,28 @@ class _Open:
     thread: LoopThread
     nodes: dict[int, Running] = field(default_factory=dict)
     """Those that run."""
+    awaited: set[int] = field(default_factory=set)
+    """Brokers that were started and not yet seen to serve: without a majority none does."""
 
 
 class Cluster:
+    """A Kafka cluster inside this process, for any client: real brokers, reached over sockets on loopback.
+
+        with klamm.Cluster(brokers=3) as cluster:
+            Producer({"bootstrap.servers": cluster.bootstrap_servers})
+
+    `async with` works as well, and so do `open()` and `close()`. Of an open one:
+
+        bootstrap_servers           for clients: 127.0.0.1:40001,127.0.0.1:40002,…
+        brokers, running, nodes     ids of all brokers; ids of the nodes that run; all nodes with racks, roles and ports
+        kill(id), stop(id)          end a node as kill -9 would, or cleanly
+        start(*ids)                 start these again, together; all that are down unless some are named
+
+    Topics are made by any client's admin calls. For tests `klamm.testing` has clusters that make topics, wait for
+    leaders, pause brokers and cut links: the fixtures `klamm_embedded` and `klamm_cluster`, and without pytest
+    `embedded_cluster` and `process_cluster` (docs/testing.md).
+    """
+
     def __init__(
         self,
         brokers: int | None = None,
@@ -65,11 +84,11 @@ class Cluster:
         *,
         directory: str | Path | None = None,
         port: int = 0,
-        settings: Mapping[str, str] | None = None,
+        settings: Mapping[str, object] | None = None,
     ) -> None:
         """Three brokers in one rack unless told otherwise, at ports from `port` upwards, or any; settings by Kafka's
         names, for every node."""
-        self._wish = Wish(brokers, racks, port, settings)
+        self._wish = Wish(brokers, racks, port, None if settings is None else settings_text(settings))
         self._directory = None if directory is None else Path(directory).absolute()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._open: _Open | None = None
@@ -77,7 +96,13 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
+        """As clients want it: `127.0.0.1:40001,127.0.0.1:40002`."""
         return self._opened.record.bootstrap_servers
+
+    @property
+    def brokers(self) -> list[int]:
+        """The ids of all brokers, running or not. A cluster in two racks has a witness beside them, which is none."""
+        return [node.node_id for node in self._opened.record.brokers]
 
     @property
     def nodes(self) -> tuple[NodeRecord, ...]:
@@ -86,6 +111,7 @@ class Cluster:
 
     @property
     def running(self) -> list[int]:
+        """The ids of the nodes that run, also of a witness."""
         return sorted(self._opened.nodes)
 
     # The whole cluster.
@@ -107,7 +133,6 @@ class Cluster:
 
     def close(self) -> None:
         """Stop all nodes cleanly, and remove the data if it had no directory of its own."""
-        self._is_closing = True
         self._let_go(_stop)
 
     def abandon(self) -> None:
@@ -140,10 +165,11 @@ class Cluster:
         """End a node cleanly: it hands its partitions over first."""
         self._end(node_id, _stop)
 
-    def start(self, node_id: int) -> None:
-        """Start a node that was killed or stopped. Returns when it serves, if a majority of the quorum is there."""
-        if node_id not in self._opened.nodes:
-            self._start([node_id])
+    def start(self, *node_ids: int) -> None:
+        """Start nodes that were killed or stopped, together; all of them unless some are named. Returns when they
+        serve, if a majority of the quorum is there."""
+        wanted = node_ids or [node.node_id for node in self.nodes]
+        self._start([node_id for node_id in dict.fromkeys(wanted) if node_id not in self._opened.nodes])
 
     # For who wants to know or do more with its nodes: `klamm.testing` does.
 
@@ -152,7 +178,7 @@ class Cluster:
         log = into_logging(node_id)
 
         def tell(fact: Fact) -> None:
-            # That nodes miss one another when all of them stop is no news.
+            # That nodes miss one another when all of them end is no news.
             if not self._is_closing:
                 log(fact)
 
@@ -200,8 +226,10 @@ class Cluster:
                 future.result()
             except CannotStart as problem:
                 raise LocalError(str(problem)) from problem
+        opened.awaited |= {node_id for node_id in node_ids if opened.record.node(node_id).is_broker}
         if has_majority(opened.record.nodes, set(opened.nodes)):
-            self._wait_serving({node_id for node_id in node_ids if opened.record.node(node_id).is_broker})
+            self._wait_serving(opened.awaited & set(opened.nodes))
+            opened.awaited.clear()
 
     def _starting(
         self, config: BrokerConfig, opened: _Open, open_files: int
@@ -249,6 +277,7 @@ class Cluster:
 
     def _let_go(self, end: "_Ending") -> None:
         """End all nodes, all at once, then everything else; also after a start that failed half way."""
+        self._is_closing = True
         opened, self._open = self._open, None
         try:
             if opened is not None:

@@ -7,12 +7,11 @@ memory and descriptors of the test's own process.
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from klamm.facts import Fact, Tell
 from klamm.local.embedded import Cluster
-from klamm.local.observing import into_logging
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord
 from klamm.runtime.dialer import Dialing, MakeDialer
@@ -60,9 +59,9 @@ class EmbeddedCluster(ClusterUnderTest):
         self._nodes.resume(broker)  # One that is paused does not hear that it should end.
         self._nodes.stop(broker)
 
-    def _start(self, broker: int) -> None:
-        self._nodes.links[broker] = self._links.seen_from(broker)
-        self._nodes.start(broker)
+    def _start(self, brokers: Sequence[int]) -> None:
+        self._nodes.links |= {broker: self._links.seen_from(broker) for broker in brokers}
+        self._nodes.start(*brokers)
 
     def _apply_links(self) -> None:
         self._nodes.set_links(self._links)
@@ -109,7 +108,7 @@ class NodesInProcess(Cluster):
 
     def told_by(self, node_id: int) -> Tell:
         lines = self.lines.setdefault(node_id, deque(maxlen=KEPT_LINES))
-        log = into_logging(node_id)
+        log = super().told_by(node_id)
 
         def tell(fact: Fact) -> None:
             if fact.level != "debug":

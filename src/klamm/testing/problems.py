@@ -4,7 +4,7 @@ from klamm.local.problems import LocalError
 
 
 class NotPossible(LocalError):  # noqa: N818
-    """This kind of cluster cannot do that, or not now."""
+    """This cluster cannot do that, or not now, or has nothing of that name."""
 
 
 class NotInTime(LocalError):  # noqa: N818

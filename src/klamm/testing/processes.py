@@ -66,9 +66,9 @@ class ProcessCluster(ClusterUnderTest):
         if self._nodes.stop([broker]):
             raise NotPossible(f"broker {broker} does not stop: is there still a majority it could hand over to?")
 
-    def _start(self, broker: int) -> None:
-        self._nodes.links[broker] = self._links.seen_from(broker)
-        self._nodes.start([broker])
+    def _start(self, brokers: Sequence[int]) -> None:
+        self._nodes.links |= {broker: self._links.seen_from(broker) for broker in brokers}
+        self._nodes.start(brokers)
 
     def _apply_links(self) -> None:
         alive = {node.node_id: state for node, state in self._nodes.states() if state != "dead"}

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from klamm.local.agreeing import settings_text
+
 BROKERS, RACKS = 3, 1
 
 
@@ -26,7 +28,7 @@ class Shape:
             self,
             brokers=counted("brokers", arguments.get("brokers", self.brokers)),
             racks=counted("racks", arguments.get("racks", self.racks)),
-            settings={**self.settings, **{str(key): _text(value) for key, value in settings.items()}},
+            settings={**self.settings, **settings_text(settings)},
         )
 
 
@@ -49,7 +51,3 @@ def parsed_settings(pairs: Iterable[str]) -> dict[str, str]:
             raise ValueError(f"klamm: expected KEY=VALUE, as in num.partitions=6, not {pair!r}")
         settings[key.strip()] = value.strip()
     return settings
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -5,6 +5,7 @@ A fault takes effect before the call returns. What the cluster makes of it takes
 last to hear that a replica is gone, and would answer a producer differently.
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
@@ -27,9 +28,13 @@ ANSWER_SECONDS = 2.0
 
 
 class ClusterUnderTest(ABC):
+    """What `klamm_embedded` and `klamm_cluster` give to a test."""
+
     def __init__(self, record: ClusterRecord) -> None:
         self._record = record
         self._links = Links({node.node_id: (record.host, node.port) for node in record.nodes})
+        self._joining: set[int] = set()
+        """Started, and not yet known: without a majority nobody gets to know them."""
 
     # What is there.
 
@@ -69,17 +74,18 @@ class ClusterUnderTest(ABC):
 
     def leader_of(self, topic: str, partition: int = 0) -> int | None:
         """Who leads a partition; None while nobody does."""
-        return _leader(self._partition(topic, partition))
+        return _leader(self._found(topic, partition))
 
     def in_sync(self, topic: str, partition: int = 0) -> list[int]:
         """The in-sync replicas of a partition."""
-        found = self._partition(topic, partition)
+        found = self._found(topic, partition)
         return [] if found is None else sorted(found.in_sync)
 
     def wait_for_leader(
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout: float = WAIT_SECONDS
     ) -> int:
         """Until somebody leads a partition, or somebody else; who."""
+        self._found(topic, partition)
         leaders: set[int | None] = set()
 
         def is_led() -> bool:
@@ -102,6 +108,8 @@ class ClusterUnderTest(ABC):
         timeout: float = WAIT_SECONDS,
     ) -> None:
         """Until exactly these are the in-sync replicas of a partition; all replicas, unless told otherwise."""
+        self._check_known(*(brokers or ()))
+        self._found(topic, partition)
 
         def is_as_wanted(found: PartitionSeen | None) -> bool:
             if found is None:
@@ -128,11 +136,18 @@ class ClusterUnderTest(ABC):
         self._check_known(broker)
         self._stop(broker)
 
-    def start(self, broker: int) -> None:
-        """Start one that was killed or stopped; returns when it serves clients and those it reaches know it."""
-        self._check_can_join(broker)
-        self._start(broker)
-        self._wait(lambda: self._is_known_where_it_reaches(broker), f"all brokers that it reaches know {broker}")
+    def start(self, *brokers: int) -> None:
+        """Start those that were killed or stopped, together; all of them unless some are named. Returns when they serve
+        clients and those they reach know them, if a majority of the quorum is there."""
+        dead = [broker for broker, state in self.states().items() if state == "dead"]
+        self._check_can_join(*(brokers or dead))
+        starting = [broker for broker in dead if broker in brokers or not brokers]
+        if starting:
+            self._start(starting)
+        self._joining |= set(starting)
+        if self._can_decide(without=self._down()):
+            self._wait(self._are_known, f"all brokers that they reach know {_listed(sorted(self._joining))}")
+            self._joining.clear()
 
     def restart(self, broker: int) -> None:
         """Stop it cleanly and start it again."""
@@ -165,6 +180,8 @@ class ClusterUnderTest(ABC):
     def slow(self, broker: int, delay_ms: float) -> None:
         """All that other brokers send to this one, and it to them, arrives so much later."""
         self._check_known(broker)
+        if not 0 <= delay_ms < math.inf:
+            raise NotPossible(f"delay_ms is a number of milliseconds from 0 upwards, not {delay_ms!r}")
         self._links.slow_down(broker, delay_ms)
         self._apply_links()
 
@@ -178,11 +195,9 @@ class ClusterUnderTest(ABC):
         """Make everything well again: links healed, paused brokers resumed, dead ones started."""
         if not self._links.are_well:
             self.heal()
-        states = self.states()
-        for broker in [broker for broker, state in states.items() if state == "paused"]:
+        for broker in [broker for broker, state in self.states().items() if state == "paused"]:
             self.resume(broker)
-        for broker in [broker for broker, state in states.items() if state == "dead"]:
-            self.start(broker)
+        self.start()
 
     # How each kind does it.
 
@@ -191,7 +206,7 @@ class ClusterUnderTest(ABC):
     @abstractmethod
     def _stop(self, broker: int) -> None: ...
     @abstractmethod
-    def _start(self, broker: int) -> None: ...
+    def _start(self, brokers: Sequence[int]) -> None: ...
     @abstractmethod
     def _pause(self, broker: int) -> None: ...
     @abstractmethod
@@ -208,14 +223,21 @@ class ClusterUnderTest(ABC):
             known = ", ".join(map(str, self.brokers))
             raise NotPossible(f"there is no broker {unknown[0]!r} in this cluster; its brokers are {known}")
 
-    def _check_can_join(self, broker: int) -> None:
-        """Where links are cut, those it reaches have to be enough, with it, for the quorum to decide."""
-        self._check_known(broker)
-        cut = self._links.unreachable_from(broker)
-        down = set(self.brokers) - set(self.running)
-        together = {node.node_id for node in self._record.nodes} - cut - down | {broker}
-        if cut and not has_majority(self._record.nodes, together):
-            raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+    def _check_can_join(self, *brokers: int) -> None:
+        """Where links are cut, those that each of them reaches have to be enough, with it, for the quorum to decide."""
+        self._check_known(*brokers)
+        down = self._down() - set(brokers)
+        for broker in brokers:
+            cut = self._links.unreachable_from(broker)
+            if cut and not self._can_decide(without=cut | down):
+                raise NotPossible(f"broker {broker} is cut off and could not join the others; heal() the links first")
+
+    def _can_decide(self, without: set[int]) -> bool:
+        """Whether the quorum has a majority without these."""
+        return has_majority(self._record.nodes, {node.node_id for node in self._record.nodes} - without)
+
+    def _down(self) -> set[int]:
+        return set(self.brokers) - set(self.running)
 
     def _addresses(self) -> list[Address]:
         """Of those that run, on the larger side of a cut first."""
@@ -226,10 +248,18 @@ class ClusterUnderTest(ABC):
     def _address(self, broker: int) -> Address:
         return Address(self._record.host, self._record.node(broker).port)
 
-    def _partition(self, topic: str, partition: int) -> PartitionSeen | None:
-        """As the first sees it who answers."""
-        seen = (self._partition_at(address, topic, partition) for address in self._addresses())
-        return next((found for found in seen if found is not None), None)
+    def _found(self, topic: str, partition: int) -> PartitionSeen | None:
+        """A partition as the first sees it who has heard of it; None if nobody has yet. NotPossible if there is none,
+        so that nobody waits for a name that is misspelt."""
+        addresses = self._addresses()
+        for address in addresses:
+            found = self._partition_at(address, topic, partition)
+            if found is not None:
+                return found
+        why = topics.why_not_there(addresses, topic, partition)
+        if why is not None:
+            raise NotPossible(why)
+        return None
 
     def _seen_everywhere(self, topic: str, partition: int) -> list[PartitionSeen | None]:
         """As each of them sees it, and at least one."""
@@ -243,6 +273,9 @@ class ClusterUnderTest(ABC):
     def _is_led_at(self, address: Address, topic: str) -> bool:
         seen = topics.seen_by(address, [topic])
         return seen is not None and not any(each.is_offline for each in seen.partitions)
+
+    def _are_known(self) -> bool:
+        return all(self._is_known_where_it_reaches(broker) for broker in self._joining & set(self.running))
 
     def _is_known_where_it_reaches(self, broker: int) -> bool:
         reached = [other for other in self.running if other not in self._links.unreachable_from(broker)]

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -55,9 +56,8 @@ def test_a_topic_is_there_with_what_was_asked_for(cluster: ClusterUnderTest) -> 
 
 
 def test_a_topic_or_a_partition_that_is_misspelt_is_told_at_once(cluster: ClusterUnderTest, topic: str) -> None:
-    asked = (cluster.leader_of, cluster.in_sync, cluster.wait_for_leader, cluster.wait_for_in_sync)
     began = time.monotonic()
-    for ask in asked:
+    for ask in (cluster.leader_of, cluster.in_sync):
         for name in ("nope", "not a name"):
             with pytest.raises(NotPossible, match=f"^there is no topic {name}$"):
                 ask(name)
@@ -69,6 +69,21 @@ def test_a_topic_or_a_partition_that_is_misspelt_is_told_at_once(cluster: Cluste
     with pytest.raises(NotPossible, match="no broker 7 in this cluster"):
         cluster.wait_for_in_sync(topic, brokers=[0, 7])
     assert time.monotonic() - began < 10
+
+
+def test_what_is_waited_for_may_be_made_meanwhile_and_else_may_be_misspelt(
+    cluster: ClusterUnderTest, topic: str
+) -> None:
+    """By a producer, with its first record."""
+    for wait in (cluster.wait_for_leader, cluster.wait_for_in_sync):
+        with pytest.raises(NotInTime, match=r"^there is no topic nope; not within 0\.1 s"):
+            wait("nope", timeout=0.1)
+        with pytest.raises(NotInTime, match=f"^there is no partition 5 of {topic}: it has 0 to 0; not within"):
+            wait(topic, 5, timeout=0.1)
+    maker = threading.Timer(0.2, cluster.create_topic, ["made-meanwhile"])
+    maker.start()
+    assert cluster.wait_for_leader("made-meanwhile") in cluster.brokers
+    maker.join()
 
 
 def test_a_partition_that_its_replicas_have_no_room_for_is_told_as_well(cluster: ClusterUnderTest, topic: str) -> None:

@@ -85,7 +85,6 @@ class ClusterUnderTest(ABC):
         self, topic: str, partition: int = 0, *, other_than: int | None = None, timeout: float = WAIT_SECONDS
     ) -> int:
         """Until somebody leads a partition, or somebody else; who."""
-        self._found(topic, partition)
         leaders: set[int | None] = set()
 
         def is_led() -> bool:
@@ -94,7 +93,7 @@ class ClusterUnderTest(ABC):
             return len(leaders) == 1 and not leaders & {None, other_than}
 
         what = f"{topic}-{partition} has a leader" + ("" if other_than is None else f" other than {other_than}")
-        self._wait(is_led, what, timeout)
+        self._wait_for(topic, partition, is_led, what, timeout)
         (leader,) = leaders
         assert leader is not None
         return leader
@@ -109,7 +108,6 @@ class ClusterUnderTest(ABC):
     ) -> None:
         """Until exactly these are the in-sync replicas of a partition; all replicas, unless told otherwise."""
         self._check_known(*(brokers or ()))
-        self._found(topic, partition)
 
         def is_as_wanted(found: PartitionSeen | None) -> bool:
             if found is None:
@@ -122,7 +120,8 @@ class ClusterUnderTest(ABC):
             return all(is_as_wanted(found) for found in self._seen_everywhere(topic, partition))
 
         whom = "all replicas" if brokers is None else f"brokers {', '.join(map(str, sorted(brokers)))}"
-        self._wait(are_in_sync, f"{whom} of {topic}-{partition} are in sync", timeout)
+        what = f"{whom} of {topic}-{partition} are in sync"
+        self._wait_for(topic, partition, are_in_sync, what, timeout)
 
     # Faults of brokers.
 
@@ -249,8 +248,7 @@ class ClusterUnderTest(ABC):
         return Address(self._record.host, self._record.node(broker).port)
 
     def _found(self, topic: str, partition: int) -> PartitionSeen | None:
-        """A partition as the first sees it who has heard of it; None if nobody has yet. NotPossible if there is none,
-        so that nobody waits for a name that is misspelt."""
+        """As the first sees it who has heard of it; None if nobody has yet. NotPossible if there is none."""
         addresses = self._addresses()
         for address in addresses:
             found = self._partition_at(address, topic, partition)
@@ -283,6 +281,17 @@ class ClusterUnderTest(ABC):
             return all(broker in live_brokers(self._address(other), ANSWER_SECONDS) for other in reached)
         except NoAnswer:
             return False
+
+    def _wait_for(self, topic: str, partition: int, holds: Callable[[], bool], what: str, timeout: float) -> None:
+        """It need not be there yet, a producer may make it. If it never was, its name may be misspelt."""
+        try:
+            self._wait(holds, what, timeout)
+        except NotInTime as late:
+            try:
+                self._found(topic, partition)
+            except NotPossible as why:
+                raise NotInTime(f"{why}; {late}") from None
+            raise
 
     def _wait(self, holds: Callable[[], bool], what: str, timeout: float = WAIT_SECONDS) -> None:
         deadline = time.monotonic() + timeout

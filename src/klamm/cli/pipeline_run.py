@@ -27,7 +27,7 @@ from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
-from klamm.pipeline.stopping import INTERRUPTED
+from klamm.pipeline.stopping import INTERRUPTED, Interrupted
 from klamm.pipeline.topics import ANSWER_SECONDS
 
 WIDE = 160
@@ -75,6 +75,9 @@ def run_pipeline(options: argparse.Namespace) -> int:
             outcome = run(job, watch, shown.say, shown.close)
         except Failed as problem:
             return _told_failure(shown, problem, job)
+        except Interrupted as problem:
+            shown.say(str(problem))
+            return INTERRUPTED
     return _told_end(shown, outcome, job)
 
 

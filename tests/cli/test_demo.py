@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import pytest
 from deltalake import write_deltalake
 from rich.console import Console, RenderableType
 
+from klamm.cli import demo_sending
 from klamm.cli.demo_reckoning import Outcome, Store, from_tables
 from klamm.cli.demo_view import BAR, Voice, bar, placement, reckoned, revenue
-from klamm.pipeline.invoice.generator import Recipe, generated
+from klamm.pipeline.invoice.generator import Invoice, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
+from klamm.pipeline.invoice.sending import Sent
 from tests.cli.running import LONG_SECONDS, klamm
 from tests.cli.test_placement_table import INVOICE
 from tests.harness.waiting import wait_until
@@ -112,6 +115,22 @@ def counted(books: Books, tables: Path) -> Outcome:
     for name in books.tables:
         write_deltalake(str(tables / name), books.arrow(name))
     return from_tables(ledger, ledger.records, tables, [])
+
+
+def test_copies_are_told_beside_what_is_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """30,271 acknowledged, it said of 30,000 invoices."""
+
+    def send(invoices: Iterable[Invoice], *where: str, on_sent: Callable[[Invoice], None], **others: object) -> Sent:
+        sent = list(invoices)
+        for each in sent:
+            on_sent(each)
+        return Sent(len(sent), len(sent))
+
+    monkeypatch.setattr(demo_sending, "send", send)
+    sending = demo_sending.Sending("", "invoice", RECIPE, per_second=1.0)
+    wait_until(lambda: sending.is_over, "all are sent")
+    copies = sending.records - 400
+    assert copies > 0 and sending.how_far == f"100% and {copies} copies sent, {400 + copies} acknowledged"
 
 
 def test_tables_that_are_right_and_tables_that_are_not(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def from_tables(ledger: Ledger, acknowledged: int, tables: Path, problems: list[
         doubled=invoices.total() - len(expected & invoices.keys()) + max(0, quarantined - malformed),
         stores=_stores(rows_of(tables / "store_revenue", ["store_id", "invoices", "revenue"])),
         differences=tuple(reckoning(ledger, tables)),
-        copies=ledger.records - ledger.issued,
+        copies=ledger.copies,
         quarantined=quarantined,
         late=late - counted,
         problems=tuple(problems),

@@ -35,6 +35,11 @@ class Sending:
         return self.ledger.issued / self.count
 
     @property
+    def how_far(self) -> str:
+        copies = f" and {self.ledger.copies:,} copies" if self.ledger.copies else ""
+        return f"{self.share:.0%}{copies} sent, {self.acknowledged:,} acknowledged"
+
+    @property
     def is_over(self) -> bool:
         return not self._thread.is_alive()
 

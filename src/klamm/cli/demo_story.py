@@ -149,7 +149,7 @@ class Story:
             # Nobody sorts out what is malformed or comes twice: what is read back has to be what was sent.
             recipe = replace(recipe, late=0, malformed=0, copied=0)
             per_second = PER_SECOND_WITHOUT_SPARK
-        into = "; Spark makes tables of them" if spark is not None else ""
+        into = "; some come twice, and Spark makes tables of them" if spark is not None else ""
         self._voice.step(f"{count:,} invoices from the tills of 64 stores, acks=all, {per_second:,} a second{into}")
         self._sending = sending = Sending(record.bootstrap_servers, TOPIC, recipe, per_second)
 
@@ -289,7 +289,7 @@ class Story:
     def _how_far(self) -> str:
         parts = []
         if self._sending is not None:
-            parts.append(f"{self._sending.share:.0%} sent, {self._sending.acknowledged:,} acknowledged")
+            parts.append(self._sending.how_far)
         if self._spark is not None:
             parts.append(self._spark.how_far)
         if self._last is not None and self._last.own:

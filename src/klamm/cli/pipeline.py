@@ -27,7 +27,8 @@ klamm pipeline VERB --help says more of each. It takes Spark and Java 17 or late
 
 RUN = """\
 Every record of the topics ends up in the tables exactly once, whatever dies in between: run it again, and it goes on
-from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a second one at once.
+from where it was. Ctrl-C, or SIGTERM, stops it after the batch that it is at; a second one at once. While Spark starts,
+the first one does.
 
 Tables are in DATA/tables, and how far it has read in DATA/checkpoints; DATA is pipeline-data/NAME unless --data says
 otherwise. Where there is nothing yet, but the cluster knows that this pipeline has read there before, it does not begin
@@ -47,7 +48,7 @@ examples:
   klamm pipeline run invoice.py --reset --drop-tables      from the beginning, into empty tables
 
 exit code 0: --once has read everything, or a run without it was stopped; 1: it failed; 2: asked for in a way that makes
-no sense; 130: --once was stopped before it had read everything, or a second Ctrl-C ended a run at once
+no sense; 130: --once was stopped before it had read everything, or any run before its first batch, or at once
 """
 
 CHECK = """\

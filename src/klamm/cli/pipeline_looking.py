@@ -12,6 +12,7 @@ from klamm.pipeline.planning import planned
 from klamm.pipeline.problems import listed
 from klamm.pipeline.running import SETTINGS
 from klamm.pipeline.spark import session
+from klamm.pipeline.stopping import StopSignals
 from klamm.pipeline.trying import Tried, tried
 
 WIDEST = 48
@@ -22,7 +23,7 @@ STARTING = "starting Spark ..."
 def check(options: argparse.Namespace) -> int:
     file = loaded(options.file)
     say(STARTING)
-    with session(file, options.master, _settings(options), _log(options)) as spark:
+    with StopSignals(say), session(file, options.master, _settings(options), _log(options)) as spark:
         plan = planned(spark, file.pipeline)
     if options.json:
         print_json(checking.document(plan))
@@ -34,7 +35,7 @@ def check(options: argparse.Namespace) -> int:
 def test(options: argparse.Namespace) -> int:
     file = loaded(options.file)
     say(STARTING)
-    with session(file, options.master, _settings(options), _log(options)) as spark:
+    with StopSignals(say), session(file, options.master, _settings(options), _log(options)) as spark:
         planned(spark, file.pipeline)
         results = tried(file.pipeline, spark)
     if options.json:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from klamm.cli.carried_out import nobody
@@ -27,10 +27,10 @@ from klamm.pipeline.progress import Standing, document
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Failed, Job, Outcome, run
-from klamm.pipeline.stopping import INTERRUPTED
+from klamm.pipeline.stopping import INTERRUPTED, Interrupted
 from klamm.pipeline.topics import ANSWER_SECONDS
 
-WIDE = 160
+WIDEST = 10_000
 DIAL_SECONDS = 2.0
 LINE_SECONDS = 3.0
 """Between two lines where there is no terminal."""
@@ -75,6 +75,9 @@ def run_pipeline(options: argparse.Namespace) -> int:
             outcome = run(job, watch, shown.say, shown.close)
         except Failed as problem:
             return _told_failure(shown, problem, job)
+        except Interrupted as problem:
+            shown.say(str(problem))
+            return INTERRUPTED
     return _told_end(shown, outcome, job)
 
 
@@ -183,9 +186,19 @@ class _Shown:
         if self._as_json:
             print(json.dumps({**document(standing), "ended": how}), flush=True)
         else:
-            printer = Console(highlight=False)
-            # A file is as wide as it has to be.
-            printer.print(view.summary(standing, how), width=None if printer.is_terminal else WIDE)
+            _print(view.summary(standing, how))
+
+
+def _print(what: RenderableType) -> None:
+    """A file is as wide as it has to be, and has no spaces at the ends of its lines."""
+    printer = Console(highlight=False)
+    if printer.is_terminal:
+        printer.print(what)
+        return
+    printer.width = WIDEST
+    with printer.capture() as said:
+        printer.print(what)
+    print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
 
 
 def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:

@@ -1,7 +1,7 @@
 """Records of a source, parsed and judged: each gets the columns of its schema, or a reason why not.
 
 A record that is refused keeps its bytes exactly as they came. The reason is in words: it is not JSON, or no JSON
-object, it does not fit the schema (and which column does not), it has no value, or the name of the check that it
+object, it does not fit the schema (and which field does not), it has no value, or the name of the check that it
 fails.
 
 Spark reads JSON with something behind it as the JSON: of two documents in a record the second would be lost. So a value
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from klamm.pipeline.blaming import blamed
 from klamm.pipeline.causes import paragraph
 from klamm.pipeline.declaration import Source
 from klamm.pipeline.problems import BadPipeline
@@ -33,8 +34,6 @@ READ, AFTER, HAS_MORE = "__read", "__after", "__has_more"
 STRICT = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "allowSingleQuotes": "false"}
 ANSI = "spark.sql.ansi.enabled"
 ORIGIN_COLUMNS = ("topic", "partition", "offset", "timestamp", "key")
-MOST_FIELDS, LONGEST = 40, 200
-"""So many columns are looked at for the one that does not fit; so much is said of its type."""
 
 
 def schema_of(source: Source) -> "StructType":
@@ -160,19 +159,11 @@ def _wrapping(schema: "StructType") -> "StructType":
 
 
 def _what_is_wrong(schema: "StructType") -> "Column":
-    """Of a record that Spark could not read whole. A column that has a value in the text and none when parsed is the
-    one to blame; deeper than the first level nobody looks."""
+    """Of a record that Spark could not read whole."""
     import pyspark.sql.functions as f
 
     text = f.col(VALUE).cast("string")
-    blamed = [
-        f.when(
-            f.get_json_object(text, f"$['{field.name}']").isNotNull() & f.col(f"`{field.name}`").isNull(),
-            f.lit(f"{field.name} is no {field.dataType.simpleString()}"[:LONGEST]),
-        )
-        for field in schema.fields[:MOST_FIELDS]
-    ]
-    which = f.concat_ws(", ", *blamed)
+    which = blamed(text, schema)
     unfit = (
         f.when(which != "", f.concat(f.lit(f"{DOES_NOT_FIT}: "), which))
         .when(~text.rlike(r"^\s*\{"), f.lit(NO_OBJECT))

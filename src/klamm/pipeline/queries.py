@@ -6,7 +6,7 @@ finished stays; the next run goes on from there.
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -84,11 +84,14 @@ class Queries:
         self.failure: tuple[str, BaseException] | None = None
         """The first query that failed, and of what."""
 
-    def start(self) -> None:
-        """One after the other: several Python workers that start at once take longer, each of them."""
+    def start(self, stops: Callable[[], bool] = lambda: False) -> None:
+        """One after the other: several Python workers that start at once take longer, each of them. Whoever `stops` is
+        spared the rest."""
         for name, claim in self._claims.items():
             self._directory.settle(name, claim)
         for query in self._plan.queries:
+            if stops():
+                return
             self._start(query)
             started = self._running[query.name].query
             while started.isActive and started.status["message"] == INITIALIZING:

@@ -2,8 +2,9 @@
 
 What can be wrong is found in this order: the file, the cluster, the topics, whether a run with another directory has
 read here before (`earlier.py`), Spark and Java, the flow, the checkpoints. Nothing is changed before all of it is
-right, but for topics that the pipeline writes to. What --reset forgets, it forgets last, when these are made: neither a
-mistake in the file nor a cluster that refuses shall cost anybody their tables.
+right, but for topics that the pipeline writes to; until then whoever interrupts it need not wait for anything. What
+--reset forgets, it forgets last, when these are made: neither a mistake in the file nor a cluster that refuses shall
+cost anybody their tables.
 """
 
 import time
@@ -72,6 +73,7 @@ class Failed(PipelineError):  # noqa: N818
 
 
 def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: None) -> Outcome:
+    """Interrupted, if a signal comes while nothing is changed yet; PipelineError for what is wrong."""
     with job.directory.held(), StopSignals(say, at_end) as signals:
         cluster = topics.seen(job.wishes.bootstrap, _client_settings(job.wishes))
         new = topics.missing(job.loaded.pipeline, cluster)
@@ -85,15 +87,14 @@ def run(job: Job, watch: Watch, say: Say, at_end: Callable[[], None] = lambda: N
         say(f"starting Spark ({job.master}) ...")
         starts = time.monotonic()
         with session(job.loaded, job.master, {**SETTINGS, **job.settings}, job.log) as spark:
-            signals.listen()
             plan = planned(spark, job.loaded.pipeline)
             # Tables that are to go need not fit.
             is_emptied = job.reset is not None and job.reset.drops_tables
             grown = {} if is_emptied else new_columns(spark, plan, job.directory)
-            if signals.were_seen:
-                return Outcome(standing_of(plan), was_stopped=True)
             if job.reset is not None:
                 job.reset.check(job.directory, job.loaded.pipeline)
+            signals.begin()
+            if job.reset is not None:
                 _make_topics(job, new, say)
                 if signals.were_seen:
                     return Outcome(standing_of(plan), was_stopped=True)
@@ -127,7 +128,7 @@ def surprises(queries: Queries, grown: dict[str, list[str]], directory: Director
 def _carried_out(job: Job, queries: Queries, watch: Watch, signals: StopSignals, say: Say) -> Outcome:
     # The first query is in a batch while the others are being started: no batch shall be older than the run.
     began = time.monotonic()
-    queries.start()
+    queries.start(stops=lambda: signals.were_seen)
     with Reaching(job.wishes.bootstrap, say):
         return _watched(job, queries, watch, signals, began)
 

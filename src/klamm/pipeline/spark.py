@@ -16,12 +16,18 @@ from klamm.pipeline.java import NoJava
 from klamm.pipeline.loading import Loaded
 from klamm.pipeline.problems import INSTALL, PipelineError
 from klamm.pipeline.session import new_session
+from klamm.pipeline.starting import end, interruptible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GOES_ON = "What it had written before that stays; the next run goes on from there."
 ENDING_SECONDS = 2.0
+SAID_BETTER = (
+    "Exception while sending command.",
+    "KeyboardInterrupt while sending command.",
+    "Exception occurred while shutting down connection",
+)
 NEEDED = ("pyspark", "pyarrow", "pandas", "deltalake")
 
 
@@ -34,7 +40,8 @@ def session(loaded: Loaded, master: str, settings: dict[str, str], log: Path | N
     with Path(os.devnull if log is None else log).open("ab") as file:
         where = {} if log is None else {"stderr": file, "stdout": file}
         try:
-            spark = new_session(loaded.pipeline.name, master, settings, {"start_new_session": True, **where})
+            with interruptible():
+                spark = new_session(loaded.pipeline.name, master, settings, {"start_new_session": True, **where})
         except NoJava as problem:
             raise PipelineError(str(problem)) from problem
         except Exception as problem:
@@ -57,6 +64,9 @@ def session(loaded: Loaded, master: str, settings: dict[str, str], log: Path | N
             raise
         hint = "" if log is None else f" Its log is {log}."
         raise PipelineError(f"{_how_it_ended(java.returncode)} {GOES_ON}{hint}") from problem
+    except KeyboardInterrupt:
+        end(java)
+        raise
     finally:
         if java.poll() is None:
             spark.stop()
@@ -83,8 +93,9 @@ def _be_quiet() -> None:
     from pyspark.logger import PySparkLogger
 
     warnings.filterwarnings("ignore", module="pyspark")
-    # Both speak in stack traces when Java is gone, which `session` says in a sentence.
-    logging.getLogger().addFilter(lambda record: record.msg != "Exception while sending command.")
+    # All speak in stack traces: when Java is gone, which `session` says in a sentence, and on Ctrl-C.
+    for logger in (logging.getLogger(), logging.getLogger("py4j.clientserver")):
+        logger.addFilter(lambda record: record.msg not in SAID_BETTER)
     for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
         server.handle_error = lambda *ignored: None  # type: ignore[method-assign]
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):

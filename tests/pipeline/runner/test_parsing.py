@@ -33,7 +33,10 @@ REFUSED = {
     b'"orders {"': "is no JSON object",
     b'\n\t{"id": "a", "lines": {}}': "does not fit the schema: lines is no array<struct<a:int>>",
     b'{"id": "a", "total": "x", "n": "y"}': "does not fit the schema: total is no decimal(12,2), n is no int",
-    b'{"id": "a", "lines": [{"a": "x"}]}': "does not fit the schema",
+    b'{"id": "a", "lines": [{"a": "x"}]}': "does not fit the schema: lines.a is no int",
+    b'{"id": "a", "lines": [{"a": 1}, {"a": []}, {"a": 2.5}], "n": "y"}': (
+        "does not fit the schema: n is no int, lines.a is no int"
+    ),
     b'{"total": 1}': "does not fit the schema: id is missing",
     b'{"id": "a", "total": -1, "lines": [{"a": 1}]}': "has a negative total",
     b'{"id": "a", "lines": [{"a": 1}]}': "has a negative total",
@@ -74,6 +77,40 @@ def test_reasons(spark: "SparkSession") -> None:
     ]  # fmt: skip
     assert quarantined[0].value is None and quarantined[0].reason == "has no value (a tombstone)"
     assert {bytes(row.value): row.reason for row in quarantined[1:]} == REFUSED
+
+
+DEEP = """
+    a struct<b: struct<c: int, d: array<int>, e: map<string, int>>>,
+    s array<array<struct<t: date>>>,
+    f struct<`g h`: int>
+"""
+
+
+def all_of_it(orders: "DataFrame") -> "DataFrame":
+    return orders
+
+
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [
+        ('{"a": {"b": {"c": "x"}}}', ": a.b.c is no int"),
+        (
+            '{"a": {"b": {"c": 1, "d": [1, "x"], "e": {"k": []}}}}',
+            ": a.b.d is no array<int>, a.b.e is no map<string,int>",
+        ),
+        (
+            '{"a": {"b": 7}, "f": {"g h": {}}}',
+            ": a.b is no struct<c:int,d:array<int>,e:map<string,int>>, f.g h is no int",
+        ),
+        ('{"s": [[], [{"t": "2026-01-01"}, 5]]}', ": s is no array<array<struct<t:date>>>"),
+        # So deep nobody looks.
+        ('{"s": [[{"t": "tomorrow"}]]}', ""),
+    ],
+)
+def test_fields_of_fields_are_named(spark: "SparkSession", record: str, fields: str) -> None:
+    pipeline = Pipeline(name="deep", sources=[Source("orders", json=DEEP)], outputs=[Table("all", all_of_it)])
+    (row,) = pipeline.apply(spark, {"orders": [record]})["orders_quarantine"].collect()
+    assert row.reason == f"does not fit the schema{fields}"
 
 
 def test_a_source_that_there_is_not(spark: "SparkSession") -> None:

@@ -18,6 +18,7 @@ from klamm.pipeline.problems import BadPipeline, PipelineError
 from klamm.pipeline.queries import Wishes
 from klamm.pipeline.resetting import Reset
 from klamm.pipeline.running import Job, run
+from klamm.pipeline.stopping import Interrupted
 from klamm.pipeline.tables import job, open_table
 from klamm.pipeline.tables.dropping import NotOurs
 from tests.pipeline.tables import without_spark
@@ -146,17 +147,9 @@ def test_a_mistake_in_the_file_costs_no_table(a_job: Job, monkeypatch: pytest.Mo
 
 
 def test_ctrl_c_before_it_begins_costs_no_table(a_job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Plan:
-        pipeline = PIPELINE
-        queries = ()
-
-    def stopped_meanwhile(*ignored: object) -> Plan:
-        signal.raise_signal(signal.SIGINT)
-        return Plan()
-
-    monkeypatch.setattr(running, "planned", stopped_meanwhile)
-    outcome = run(a_job, lambda *ignored: None, print)
-    assert outcome.was_stopped and not outcome.standing.records
+    monkeypatch.setattr(running, "planned", lambda *ignored: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(Interrupted):
+        run(a_job, lambda *ignored: None, print)
     assert names(a_job.directory) == ["old", "sales", "visits"] and a_job.directory.checkpoints == ["orders"]
 
 
@@ -166,6 +159,14 @@ def missing_topic(a_job: Job, monkeypatch: pytest.MonkeyPatch) -> Job:
     monkeypatch.setattr(topics, "seen", lambda *ignored: topics.Cluster("a", 1, {"orders": 1}))
     monkeypatch.setattr(running, "planned", lambda *ignored: SimpleNamespace(pipeline=PIPELINE, queries=()))
     return a_job
+
+
+def test_nor_does_it_when_it_comes_while_topics_are_made(missing_topic: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "make", lambda *ignored: signal.raise_signal(signal.SIGINT))
+    outcome = run(missing_topic, lambda *ignored: None, print)
+    assert outcome.was_stopped and not outcome.standing.records
+    directory = missing_topic.directory
+    assert names(directory) == ["old", "sales", "visits"] and directory.checkpoints == ["orders"]
 
 
 def test_a_topic_that_cannot_be_made_costs_no_table(missing_topic: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ class Started:
     def is_over(self) -> bool:
         return self._looks > 1
 
-    def start(self) -> None:
+    def start(self, stops: object) -> None:
         self._batch_began = self._clock[0] + 1.0
         self._clock[0] += 13.0
 

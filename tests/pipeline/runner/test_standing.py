@@ -213,6 +213,21 @@ def test_the_summary() -> None:
     assert view.duration(75) == "1 min 15 s" and view.duration(7300) == "2 h 1 min"
 
 
+def test_in_a_file_no_line_of_the_summary_is_broken(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was broken at 80 columns, between a number and its unit, with a space at the end."""
+    standing, reason = (
+        half_way(),
+        f"does not fit the schema: {', '.join(f'column_{each} is no int' for each in range(9))}",
+    )
+    standing.start_seconds = 25.04
+    standing.done.quarantined[reason] = 1
+    _Shown(once=True, as_json=False).end(standing, "done")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "pipeline shop done: 200 records in 2.0 s (and 25.0 s to start Spark), 100 records/s"
+    assert [line for line in lines if line.startswith(reason) and line.endswith(" 1")]
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_the_summary_tells_what_spark_took_to_start() -> None:
     """Whoever waited for fifty seconds does not believe a line that says 24. The rate is that of the reading."""
     standing = half_way()

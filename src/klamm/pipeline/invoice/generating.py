@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import SystemRandom
 
-from klamm.pipeline.invoice.generator import Recipe, generated
+from klamm.pipeline.invoice.generator import COPY, Recipe, generated
 from klamm.pipeline.invoice.ledger import Ledger
 from klamm.pipeline.invoice.sending import NotMade, Sent, create_topic, send
 
@@ -55,7 +55,8 @@ def run(
     """`obstacle` says, now and then, what keeps records from being acknowledged; each once. `cause` says it of those
     that were given up: other partitions may have acknowledged all the time."""
     recipe = recipe_of(options, int(time.time() * 1_000))
-    ledger, view = Ledger.of(recipe), _View(recipe.count)
+    ledger = Ledger.of(recipe)
+    view = _View(recipe.count, ledger)
     try:
         view.say(create_topic(options.bootstrap, options.topic) + f"; seed {recipe.seed}, start {recipe.start_ms}")
         with _until_asked_to_stop(view) as asked:
@@ -81,7 +82,7 @@ def run(
         return 1
     if options.ledger:
         ledger.save(options.ledger)
-    view.end(sent, ledger)
+    view.end(sent)
     if sent.was_silent and (found := cause()) is not None:
         view.say(f"klamm pipeline generate: {found}")
     return 0 if sent.acknowledged == sent.records else 1
@@ -125,8 +126,8 @@ def _until_asked_to_stop(view: "_View") -> Iterator[list[int]]:
 class _View:
     """How far it is, on stderr: a line that changes on a terminal, now and then a line elsewhere."""
 
-    def __init__(self, count: int | None) -> None:
-        self._of = f" of {count:,} invoices" if count else ""
+    def __init__(self, count: int | None, ledger: Ledger) -> None:
+        self._of, self._ledger = f" of {count:,}" if count else "", ledger
         self._is_terminal = sys.stderr.isatty()
         self._clear = "\r\x1b[K" if self._is_terminal else ""
         self._every = SHOW_EVERY_SECONDS if self._is_terminal else SAY_EVERY_SECONDS
@@ -139,17 +140,33 @@ class _View:
         now = time.monotonic()
         if now - self._last >= self._every:
             self._last = now
-            text = f"{sent.records:,} records{self._of} sent, {sent.acknowledged:,} acknowledged, {self._speed(sent)}"
+            what = f"{self._ledger.issued:,}{self._of} invoices{self._copies}"
+            text = f"{what} sent, {sent.acknowledged:,} acknowledged, {self._speed(sent)}"
             print(f"{self._clear}{text}", end="" if self._is_terminal else "\n", file=sys.stderr, flush=True)
 
-    def end(self, sent: Sent, ledger: Ledger) -> None:
-        fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(ledger.fates.items()))
-        self.say(f"{sent.acknowledged:,} of {sent.records:,} records acknowledged, {self._speed(sent)}: {fates}")
+    def end(self, sent: Sent) -> None:
+        what = f"{_many(self._ledger.issued, 'invoice', 'invoices')}{self._copies}"
+        fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(self._ledger.fates.items()) if fate != COPY)
+        of_them = f". Of the invoices: {fates}" if fates else ""
+        self.say(
+            f"{what}: {sent.acknowledged:,} of {_many(sent.records, 'record', 'records')} acknowledged, "
+            f"{self._speed(sent)}{of_them}"
+        )
         for problem, count in Counter(sent.errors).most_common(3):
             self.say(f"not acknowledged: {count:,}, {problem}")
 
+    @property
+    def _copies(self) -> str:
+        """That come on top of the invoices. Who asked for 20,000 would wonder about 20,195 records."""
+        copies = self._ledger.copies
+        return f" and {_many(copies, 'copy', 'copies')}" if copies else ""
+
     def _speed(self, sent: Sent) -> str:
         return f"{sent.acknowledged / max(1e-3, time.monotonic() - self._began):,.0f}/s"
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
 
 
 def _count(text: str) -> int:

@@ -75,6 +75,10 @@ class Ledger:
         """That are ones, each counted once."""
         return self.issued - len(self.malformed)
 
+    @property
+    def copies(self) -> int:
+        return self.records - self.issued
+
     def _note_window(self, store_id: str, begins_ms: int, cents: int, is_late: bool) -> None:
         window = self.windows.get((store_id, begins_ms))
         if window is None:

@@ -12,6 +12,7 @@ import klamm
 from klamm.ids import TopicPartition
 from klamm.pipeline import Pipeline, Source, Table, Topic
 from klamm.pipeline.earlier import Committed, Earlier, ReadBefore, earlier_runs, note_of, told, written_again
+from klamm.pipeline.kafka import committing
 from klamm.pipeline.kafka.access import LIBRDKAFKA, RAW, opened
 from klamm.pipeline.keeping import NOTE, Directory
 from klamm.pipeline.loading import loaded
@@ -24,6 +25,12 @@ from tests.pipeline.runner.shop import FILE
 from tests.pipeline.runner.world import PARTITIONS, make_topic, produce
 
 HERE = socket.gethostname()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream does not stand still to tell how far it is; here that is what is asked for, on a machine however busy."""
+    monkeypatch.setattr(committing, "PATIENCE_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="module")

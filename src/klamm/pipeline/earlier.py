@@ -13,18 +13,19 @@ import socket
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from klamm.pipeline.declaration import Pipeline, Source, Topic
 from klamm.pipeline.keeping import Directory
 from klamm.pipeline.problems import PipelineError, together
 
+if TYPE_CHECKING:
+    from klamm.pipeline.kafka.access import Committed
+
 MOST_NOTE = 1000
 """Characters. Brokers keep 4096 bytes unless told otherwise, and refuse the whole commit if it is more."""
 
-Committed = Mapping[tuple[str, int], tuple[int, str]]
-"""Of each partition the offset, and what was noted beside it."""
-Ask = Callable[[Collection[str]], Mapping[str, Committed]]
+Ask: TypeAlias = "Callable[[Collection[str]], Mapping[str, Committed]]"
 """What each of these groups has committed. It raises NotSeen if nobody can say."""
 
 
@@ -167,29 +168,22 @@ def _where(found: list[Earlier], directory: Directory) -> tuple[str, str]:
     return f"it is in {path}", f"To go on from there: --data {path}."
 
 
-def asking(bootstrap: str, settings: Mapping[str, str], seconds: float) -> Ask:
-    """`settings` as the client library has them, for TLS and SASL."""
-    from klamm.pipeline.topics import admin_of
+def asking(bootstrap: str, settings: Mapping[str, str]) -> Ask:
+    """By whoever would read for a query; `settings` are the `kafka.` options without that prefix."""
+    from klamm.pipeline.kafka.access import opened
+    from klamm.pipeline.kafka.problems import ClusterProblem
+    from klamm.pipeline.source.options import stream_options
 
-    admin = admin_of(bootstrap, settings, [])
+    kafka = {f"kafka.{name}": text for name, text in settings.items()}
+    given = stream_options({**kafka, "kafka.bootstrap.servers": bootstrap, "subscribe": "none"})
 
-    def ask(groups: Collection[str]) -> dict[str, Committed]:
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-
-        # The library takes one group a call; it asks on its own, so these are asked side by side.
-        futures: dict[str, Any] = {}
-        for group in groups:
-            futures |= admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=seconds)
+    def ask(groups: Collection[str]) -> "dict[str, Committed]":
+        access = opened(given.cluster, given.reader)
         try:
-            return {group: _committed(future.result(seconds * 2)) for group, future in futures.items()}
-        except KafkaException as problem:
-            raise NotSeen(problem.args[0].str()) from problem
-        except TimeoutError as problem:
-            raise NotSeen("nobody answered") from problem
+            return {group: access.written_down(group) for group in groups}
+        except ClusterProblem as problem:
+            raise NotSeen(str(problem)) from problem
+        finally:
+            access.close()
 
     return ask
-
-
-def _committed(answer: Any) -> Committed:
-    partitions = [each for each in answer.topic_partitions if each.error is None]
-    return {(each.topic, each.partition): (each.offset, each.metadata or "") for each in partitions}

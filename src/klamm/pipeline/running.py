@@ -160,7 +160,7 @@ def _watched(job: Job, queries: Queries, watch: Watch, signals: StopSignals, beg
 
 def _look_back(job: Job, new: list[topics.NewTopic], say: Say) -> None:
     """ReadBefore if it would write again to topics what an earlier run with another directory has written there."""
-    ask = asking(job.wishes.bootstrap, _client_settings(job.wishes), topics.ANSWER_SECONDS)
+    ask = asking(job.wishes.bootstrap, job.wishes.kafka)
     pipeline = job.loaded.pipeline
     try:
         found = earlier_runs(pipeline, job.wishes.kafka, ask)

@@ -11,9 +11,9 @@ import pytest
 import klamm
 from klamm.ids import TopicPartition
 from klamm.pipeline import Pipeline, Source, Table, Topic
-from klamm.pipeline.earlier import Committed, Earlier, ReadBefore, earlier_runs, note_of, told, written_again
+from klamm.pipeline.earlier import Earlier, ReadBefore, earlier_runs, note_of, told, written_again
 from klamm.pipeline.kafka import committing
-from klamm.pipeline.kafka.access import LIBRDKAFKA, RAW, opened
+from klamm.pipeline.kafka.access import LIBRDKAFKA, RAW, Access, Committed, opened
 from klamm.pipeline.keeping import NOTE, Directory
 from klamm.pipeline.loading import loaded
 from klamm.pipeline.queries import Wishes, reading
@@ -29,7 +29,7 @@ HERE = socket.gethostname()
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream does not stand still to tell how far it is; here that is what is asked for, on a machine however busy."""
+    """A stream does not stand still to tell how far it is. Here that is what is asked for, and machines are busy."""
     monkeypatch.setattr(committing, "PATIENCE_SECONDS", 60.0)
 
 
@@ -43,10 +43,14 @@ def servers() -> Iterator[str]:
         yield cluster.bootstrap_servers
 
 
+def access_of(servers: str, reader: str) -> Access:
+    options = {"kafka.bootstrap.servers": servers, "subscribe": "orders", "klamm.reader": reader}
+    return opened(stream_options(options).cluster, reader)
+
+
 def commit(servers: str, group: str, reader: str, note: str, offset: int = 500) -> None:
     """As the source of a run does it."""
-    options = {"kafka.bootstrap.servers": servers, "subscribe": "orders", "klamm.reader": reader}
-    access = opened(stream_options(options).cluster, reader)
+    access = access_of(servers, reader)
     access.write_down(group, {TopicPartition("orders", each): offset for each in range(PARTITIONS)}, note)
     access.close()
 
@@ -80,6 +84,18 @@ def test_topics_do_not_get_everything_twice_unasked(servers: str, tmp_path: Path
     assert "What is bad would go to topic orders.quarantine a second time." in text
     assert f"To go on from there: --data {kept}." in text and text.endswith("say --reset.")
     assert not job.directory.path.exists(), "nothing is left where it did not begin"
+
+
+@pytest.mark.parametrize("writer", [RAW, LIBRDKAFKA])
+@pytest.mark.parametrize("reader", [RAW, LIBRDKAFKA])
+def test_a_note_is_read_as_it_was_written_by_whoever_it_is_read(servers: str, writer: str, reader: str) -> None:
+    """librdkafka's Python client reads on behind its end, into whatever is in memory there; it need not be text."""
+    access = access_of(servers, reader)
+    for length in range(20, 260, 24):
+        commit(servers, f"notes-{writer}-{reader}", writer, note := f"shop@host:/{'ä' * length}")
+        found = access.written_down(f"notes-{writer}-{reader}")
+        assert found == {TopicPartition("orders", each): (500, note) for each in range(PARTITIONS)}
+    access.close()
 
 
 def read(pipeline: Pipeline, wishes: Wishes, kept: Path) -> None:
@@ -148,13 +164,13 @@ def pipeline_with(**options: str) -> Pipeline:
 
 def test_what_was_read() -> None:
     committed: Committed = {
-        ("orders", 0): (5, ""),
-        ("orders", 1): (7, "shop@host:/da@ta"),
-        ("orders", 2): (-1001, "what somebody else writes here"),
-        ("orders", 3): (100, "billing@host:/billing"),
-        ("other", 0): (9, ""),
+        TopicPartition("orders", 0): (5, ""),
+        TopicPartition("orders", 1): (7, "shop@host:/da@ta"),
+        TopicPartition("orders", 2): (-1001, "what somebody else writes here"),
+        TopicPartition("orders", 3): (100, "billing@host:/billing"),
+        TopicPartition("other", 0): (9, ""),
     }
-    answers = {"shop-orders": committed, "shop-doubled": {("orders", 0): (0, "shop@host:/data")}}
+    answers = {"shop-orders": committed, "shop-doubled": {TopicPartition("orders", 0): (0, "shop@host:/data")}}
     assert earlier_runs(pipeline_with(), {}, lambda groups: {group: answers[group] for group in groups}) == [
         Earlier("shop-orders", 12, ("orders",), "host:/da@ta")
     ]
@@ -172,7 +188,9 @@ def test_what_was_read() -> None:
 )
 def test_a_source_that_is_told_where_to_begin_reads_nothing_again(options: dict[str, str], is_asked: bool) -> None:
     pipeline = pipeline_with(**options)
-    found = earlier_runs(pipeline, {}, lambda groups: {group: {("orders", 0): (5, "")} for group in groups})
+    found = earlier_runs(
+        pipeline, {}, lambda groups: {group: {TopicPartition("orders", 0): (5, "")} for group in groups}
+    )
     assert bool(found) is is_asked
     assert written_again(pipeline, [Earlier("g", 5, ("orders",))]) == (["big"] if is_asked else [], [])
 

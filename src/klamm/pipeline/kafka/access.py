@@ -1,7 +1,7 @@
 """What a source asks of a cluster, whoever answers: our own fetches, or librdkafka where TLS or SASL are needed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.cluster import ClusterSeen
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RAW, LIBRDKAFKA = "raw", "librdkafka"
+
+Committed: TypeAlias = Mapping[TopicPartition, tuple[int, str]]
+"""Of each partition the offset, and what was noted beside it."""
 
 
 class Access(Protocol):
@@ -26,6 +29,9 @@ class Access(Protocol):
 
     def write_down(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
         """A group's progress, and a note beside it."""
+
+    def written_down(self, group: str) -> Committed:
+        """All that a group has committed."""
 
     def close(self) -> None: ...
 

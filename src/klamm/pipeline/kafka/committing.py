@@ -1,4 +1,4 @@
-"""Writing a stream's progress down for a consumer group, so that every tool sees its lag.
+"""A stream's progress, written down for a consumer group so that every tool sees its lag, and read again.
 
 The group has no members; Spark's checkpoint is what counts. Whoever looks at the group sees how far the query is.
 """
@@ -9,8 +9,9 @@ from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.pipeline.kafka.cluster import Cluster, refused
 from klamm.pipeline.kafka.connection import Address, Connection
+from klamm.pipeline.kafka.notes import closed, note_in
 from klamm.pipeline.kafka.problems import NoAnswer
-from klamm.wire.apis import FIND_COORDINATOR, OFFSET_COMMIT
+from klamm.wire.apis import FIND_COORDINATOR, OFFSET_COMMIT, OFFSET_FETCH
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from klamm.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -18,9 +19,11 @@ from klamm.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from klamm.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 
 LAST_VERSION_WITH_NAMES = 9
 FIRST_VERSION_WITH_MANY_KEYS = 4
+FIRST_VERSION_WITH_MANY_GROUPS = 8
 PATIENCE_SECONDS = 5.0
 """It is a courtesy to those who look: the stream does not stand still for it."""
 
@@ -32,10 +35,39 @@ class GroupProgress:
         self._coordinator: Address | None = None
 
     def write_down(self, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
-        """`note` is what a group's readers find beside each offset: Kafka calls it metadata."""
+        """`note` is what a group's readers find beside each offset."""
         if offsets:
             what = f"progress of the group {self._group}"
             self._cluster.patiently(lambda: self._commit(offsets, note), what, PATIENCE_SECONDS)
+
+    def written_down(self) -> dict[TopicPartition, tuple[int, str]]:
+        """Of each partition the offset, and the note beside it."""
+        what = f"what the group {self._group} has committed"
+        return self._cluster.patiently(self._fetched, what, PATIENCE_SECONDS)
+
+    def _fetched(self) -> dict[TopicPartition, tuple[int, str]]:
+        connection = self._found()
+        try:
+            version = connection.version(OFFSET_FETCH, LAST_VERSION_WITH_NAMES)
+            if version < FIRST_VERSION_WITH_MANY_GROUPS:
+                request = OffsetFetchRequest(group_id=self._group, topics=None)
+            else:
+                request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self._group, topics=None)])
+            response: OffsetFetchResponse = connection.ask(OFFSET_FETCH, request, version)
+        except NoAnswer:
+            self._coordinator = None
+            self._cluster.forget(connection)
+            raise
+        answer = response.groups[0] if response.groups else response
+        if answer.error_code:
+            self._coordinator = None
+            raise refused(answer.error_code, f"the group {self._group}")
+        return {
+            TopicPartition(topic.name, each.partition_index): (each.committed_offset, note_in(each.metadata))
+            for topic in answer.topics
+            for each in topic.partitions
+            if not each.error_code
+        }
 
     def _commit(self, offsets: Mapping[TopicPartition, int], note: str) -> None:
         connection = self._found()
@@ -56,7 +88,7 @@ class GroupProgress:
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for key, offset in sorted(offsets.items()):
             partition = OffsetCommitRequestPartition(
-                partition_index=key.partition, committed_offset=offset, committed_metadata=note
+                partition_index=key.partition, committed_offset=offset, committed_metadata=closed(note)
             )
             topics.setdefault(key.topic, []).append(partition)
         return OffsetCommitRequest(

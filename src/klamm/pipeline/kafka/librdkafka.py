@@ -16,9 +16,11 @@ from confluent_kafka.admin import AdminClient
 from klamm.errors import ErrorCode, error_code
 from klamm.ids import ZERO_UUID, TopicPartition, uuid_from_text
 from klamm.pipeline.decoding import arrow_schema
+from klamm.pipeline.kafka.access import Committed
 from klamm.pipeline.kafka.cluster import ClusterSeen, TopicSeen
 from klamm.pipeline.kafka.committing import PATIENCE_SECONDS
 from klamm.pipeline.kafka.connection import Address
+from klamm.pipeline.kafka.notes import END, closed, note_in
 from klamm.pipeline.kafka.offsets import EARLIEST, LATEST
 from klamm.pipeline.kafka.problems import (
     ClusterProblem,
@@ -98,12 +100,23 @@ class LibrdkafkaAccess:
         quick = {"socket.timeout.ms": _PATIENCE_MS, "session.timeout.ms": _PATIENCE_MS}
         consumer = self._made(ck.Consumer, {**quick, "group.id": group, "enable.auto.commit": False})
         try:
-            wanted = [ck.TopicPartition(*key, offset, metadata=note) for key, offset in sorted(offsets.items())]
+            wanted = [ck.TopicPartition(*key, offset, metadata=closed(note)) for key, offset in sorted(offsets.items())]
             consumer.commit(offsets=wanted, asynchronous=False)
         except ck.KafkaException as error:
             raise _problem(error, f"progress of the group {group}") from error
         finally:
             consumer.close()
+
+    def written_down(self, group: str) -> Committed:
+        asked = self._admin.list_consumer_group_offsets(
+            [ck.ConsumerGroupTopicPartitions(group)], request_timeout=PATIENCE_SECONDS
+        )
+        found = self._asked(lambda: asked[group].result(2 * PATIENCE_SECONDS))
+        return {
+            TopicPartition(each.topic, each.partition): (each.offset, _note_of(each))
+            for each in found.topic_partitions
+            if each.error is None
+        }
 
     def close(self) -> None:
         self._known_admin = None
@@ -238,3 +251,11 @@ def _problem(error: ck.KafkaException, what: str) -> ClusterProblem:
         # librdkafka's own codes: nobody was reached, or nobody answered in time.
         return NoAnswer(f"{what}: {error.args[0].str()}. Check the cluster; the query can be restarted.")
     return Refused(error_code(error.args[0].code()), f"{what}: {error.args[0].str()}")
+
+
+def _note_of(partition: Any) -> str:
+    try:
+        return note_in(partition.metadata)
+    except UnicodeDecodeError as problem:
+        # What stands behind its end is no text; the note itself is.
+        return problem.object.partition(END.encode())[0].decode(errors="replace")

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from klamm.ids import TopicPartition
 from klamm.pipeline.decoding import Decoder
+from klamm.pipeline.kafka.access import Committed
 from klamm.pipeline.kafka.cluster import Cluster, ClusterSeen
 from klamm.pipeline.kafka.committing import GroupProgress
 from klamm.pipeline.kafka.fetching import Fetcher
@@ -34,9 +35,15 @@ class RawAccess:
             yield from batches
 
     def write_down(self, group: str, offsets: Mapping[TopicPartition, int], note: str = "") -> None:
-        if group not in self._progress:
-            self._progress[group] = GroupProgress(self._cluster, group)
-        self._progress[group].write_down(offsets, note)
+        self._progress_of(group).write_down(offsets, note)
+
+    def written_down(self, group: str) -> Committed:
+        return self._progress_of(group).written_down()
 
     def close(self) -> None:
         self._cluster.close()
+
+    def _progress_of(self, group: str) -> GroupProgress:
+        if group not in self._progress:
+            self._progress[group] = GroupProgress(self._cluster, group)
+        return self._progress[group]

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of, bootstrap_of, pairs_of
+from klamm.cli.options import DEFAULT_DIRECTORY, Misused, addresses_of, bootstrap_of, count_of, pairs_of
 from klamm.local.agreeing import Wish, new_cluster, with_ports
 from klamm.local.asking import Address
 from klamm.local.problems import NoCluster
@@ -38,6 +38,26 @@ def test_addresses() -> None:
 def test_an_address_that_is_none(text: str) -> None:
     with pytest.raises(Misused, match="HOST:PORT"):
         addresses_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("1,000", 1_000), ("12,345,678", 12_345_678), ("1_000", 1_000), ("10_00", 1_000)]
+)
+def test_numbers_as_people_write_them(text: str, number: int) -> None:
+    assert count_of(text) == number
+
+
+@pytest.mark.parametrize("text", ["0,1", "1,2,3", "1,0", "1,00", "0,1,222,3"])
+def test_several_numbers_are_not_one(text: str) -> None:
+    """`klamm node kill 0,1` killed node 1, `--partitions 1,0` made ten."""
+    with pytest.raises(argparse.ArgumentTypeError, match=f"^{text}: expected a number from 0 .*; one, not several"):
+        count_of(text)
+
+
+@pytest.mark.parametrize("text", ["", ",", "a", "1,a", "1.5", "-1"])
+def test_a_number_that_is_none(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"expected a number from 0 to [0-9]+$"):
+        count_of(text)
 
 
 def options(bootstrap: str | None = None, directory: str | None = None) -> argparse.Namespace:

@@ -1,5 +1,6 @@
 """`klamm lab` as a command: what it lists, says, keeps, and leaves behind, which is nothing."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -181,13 +182,19 @@ def test_an_experiment_that_cannot_be_done_says_why_in_a_line(
 
 def test_whoever_has_read_enough_ends_it_without_a_word(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`| head -3`: as of every other command, and not as if a claim did not hold."""
+    reading, writing = os.pipe()
+    os.close(reading)
 
-    def enough(stage: Stage) -> Measured:
-        raise BrokenPipeError
+    def never(stage: Stage) -> Measured:
+        raise AssertionError("nobody listens")
 
-    monkeypatch.setattr(lab, "experiment", _instead(enough))
-    with pytest.raises(BrokenPipeError):
-        lab.run(["acks"])
+    monkeypatch.setattr(lab, "experiment", _instead(never))
+    with open(writing, "w") as nobody, monkeypatch.context() as patch:  # noqa: PTH123
+        patch.setattr("sys.stdout", nobody)
+        with pytest.raises(BrokenPipeError):
+            lab.run(["acks"])
+        with contextlib.suppress(BrokenPipeError):
+            nobody.close()
     assert list(scratch.iterdir()) == []
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from klamm.cli.options import MOST_32, directory_of, parser_of, whole_of
+from klamm.cli.options import directory_of, id_of, parser_of
 from klamm.cli.saying import MISUSED, failed
 from klamm.config import BrokerConfig, ConfigError, parse_properties
 
@@ -60,9 +60,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("broker", DESCRIPTION, EXAMPLES)
-    parser.add_argument(
-        "--id", type=whole_of(0, MOST_32), metavar="N", help="the broker's id (node.id), 0 unless told otherwise"
-    )
+    parser.add_argument("--id", type=id_of, metavar="N", help="the broker's id (node.id), 0 unless told otherwise")
     parser.add_argument("--listen", metavar="HOST:PORT", help="where to take connections, 127.0.0.1:9092 by default")
     parser.add_argument("--advertise", metavar="HOST:PORT", help="what clients are told to connect to; else --listen")
     parser.add_argument(

@@ -19,14 +19,13 @@ from klamm.cli.group_asking import READ_COMMITTED, READ_UNCOMMITTED, Cluster, Re
 from klamm.cli.librdkafka import library, new_consumer
 from klamm.cli.no_majority import undecided
 from klamm.cli.options import (
-    MOST_32,
     Misused,
     add_where,
     addresses_of,
     bootstrap_of,
     count_of,
+    id_of,
     parser_of,
-    whole_of,
 )
 from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, counted, is_terminal, say
@@ -84,7 +83,7 @@ def make_parser() -> argparse.ArgumentParser:
     what.add_argument("--count", type=count_of, metavar="N", help="at most so many records")
     what.add_argument(
         "--partition",
-        type=whole_of(0, MOST_32),
+        type=id_of,
         action="append",
         metavar="N",
         help="only this one; repeatable; else all of them",

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from klamm.cli.options import MOST_32, add_directory, parser_of, seconds_of, whole_of
+from klamm.cli.options import add_directory, id_of, parser_of, seconds_of
 from klamm.cli.saying import MISUSED, failed, say
 from klamm.cli.tips import directory_option
 from klamm.local.cluster import START_SECONDS, STOP_SECONDS, LocalCluster
@@ -51,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = parser_of("node", DESCRIPTION, EXAMPLES)
     parser.add_argument("verb", choices=list(VERBS), help="what to do")
-    parser.add_argument("id", type=whole_of(0, MOST_32), nargs="+", metavar="ID", help="the nodes, by their numbers")
+    parser.add_argument("id", type=id_of, nargs="+", metavar="ID", help="the nodes, by their numbers")
     add_directory(parser)
     parser.add_argument(
         "--timeout", type=seconds_of, metavar="SECONDS", help="for start and stop: how long they may take"

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 DEFAULT_DIRECTORY = "klamm-data"
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+GROUPED, THOUSANDS = re.compile(r"[+-]?\d{1,3}([,_]\d{3})+|[+-]?\d+(_\d+)+"), re.compile("[,_]")
+"""How people write large numbers."""
 
 MOST_REPLICAS, MOST_32, MOST_64 = (1 << 15) - 1, (1 << 31) - 1, (1 << 63) - 1
 """What the protocol and the client library have room for."""
@@ -153,19 +157,27 @@ def addresses_of(bootstrap: str) -> "list[Address]":
 
 
 def whole_of(least: int, most: int) -> Callable[[str], int]:
+    """Also written with commas or underscores between thousands, and only there: `0,1` are two numbers."""
+
     def number_of(text: str) -> int:
         try:
-            number = int(text.replace("_", "").replace(",", ""))
+            number = int(THOUSANDS.sub("", text) if GROUPED.fullmatch(text) else text)
         except ValueError:
             number = least - 1
         if not least <= number <= most:
-            raise argparse.ArgumentTypeError(f"{text}: expected a number from {least} to {most}")
+            raise argparse.ArgumentTypeError(f"{text}: expected a number from {least} to {most}{_one_only(text)}")
         return number
 
     return number_of
 
 
+def _one_only(text: str) -> str:
+    several = text.split(",")
+    return "; one, not several at once" if len(several) > 1 and all(map(str.isdecimal, several)) else ""
+
+
 count_of = whole_of(0, MOST_64)
+id_of = whole_of(0, MOST_32)
 port_of = whole_of(0, 65_535)
 
 

@@ -10,6 +10,7 @@ from klamm.cli.options import (
     MOST_32,
     MOST_REPLICAS,
     add_asking_verb,
+    id_of,
     parser_of,
     seconds_of,
     whole_of,
@@ -205,7 +206,7 @@ def _add_move(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def _add_partition(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partition",
-        type=whole_of(0, MOST_32),
+        type=id_of,
         action="append",
         metavar="N",
         help="only this one; repeatable; else all of them",

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.text import Text
 
 from klamm.lab.beside import beside
+from klamm.lab.console import PipedConsole
 from klamm.lab.drawing import show
 from klamm.lab.stage import Stage, Told
 
@@ -19,7 +19,7 @@ INDENT = "  "
 
 class Narrator:
     def __init__(self, silent: bool) -> None:
-        self._console = Console(highlight=False, quiet=silent)
+        self._console = PipedConsole(highlight=False, quiet=silent)
         # Paragraphs want a width also where there is no terminal to have one.
         if not self._console.is_terminal:
             self._console.width = WIDTH

@@ -205,8 +205,11 @@ def test_a_slow_follower_holds_up_who_waits_for_all(cluster: ClusterUnderTest, t
 
 
 def test_nothing_can_arrive_before_it_was_sent(cluster: ClusterUnderTest) -> None:
-    for delay_ms in (-1, -0.5, float("nan"), float("inf")):
-        with pytest.raises(NotPossible, match=f"^delay_ms is a number of milliseconds from 0 upwards, not {delay_ms}$"):
+    no_delays: list[Any] = [-1, -0.5, float("nan"), float("inf"), 10**400, "x", None]
+    for delay_ms in no_delays:
+        with pytest.raises(
+            NotPossible, match=f"^delay_ms is a number of milliseconds from 0 upwards, not {delay_ms!r}$"
+        ):
             cluster.slow(0, delay_ms)
     cluster.slow(0, 0)
 
@@ -282,6 +285,16 @@ def test_what_a_broker_said_is_there_to_read(cluster: ClusterUnderTest) -> None:
     (line,) = cluster.log(0, 1)
     assert line and len(cluster.log(0, 3)) == 3
     assert any("the controller is" in line for line in cluster.log(0, 500))
+    assert cluster.log(0, 0) == [] and len(cluster.log(0, 10**30)) > 3
+
+
+def test_what_nobody_said_is_refused(cluster: ClusterUnderTest) -> None:
+    with pytest.raises(NotPossible, match="no broker 9 in this cluster; its brokers are 0, 1, 2"):
+        cluster.log(9, 1)
+    no_numbers: list[Any] = [-1, 1.5, "x", None]
+    for lines in no_numbers:
+        with pytest.raises(NotPossible, match=f"^lines is a number from 0 upwards, not {lines!r}$"):
+            cluster.log(0, lines)
 
 
 @pytest.mark.parametrize("kind", [EmbeddedCluster, ProcessCluster])

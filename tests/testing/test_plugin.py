@@ -66,6 +66,61 @@ def test_finds_it_mended(klamm_cluster_session):
     assert False, "and its log is shown"
 """
 
+FETCHED = """
+import pytest
+
+@pytest.fixture(scope="module")
+def wrapped(request):
+    return request.getfixturevalue("klamm_embedded_session")
+
+@pytest.fixture
+def fails_as_it_ends():
+    yield
+    assert False
+
+def test_fetches_and_breaks_it(request):
+    request.getfixturevalue("klamm_embedded_session").kill(0)
+
+def test_fetches_it_mended_and_breaks_it(request):
+    assert request.getfixturevalue("klamm_embedded_session").running == [0]
+    request.getfixturevalue("klamm_embedded_session").kill(0)
+
+def test_is_given_it_mended(klamm_embedded_session):
+    assert klamm_embedded_session.running == [0]
+
+def test_breaks_it_behind_another_name(wrapped):
+    wrapped.kill(0)
+
+def test_finds_it_mended_behind_another_name(wrapped):
+    assert wrapped.running == [0]
+    wrapped.pause(0)
+
+def test_breaks_it_and_fails_as_it_ends(wrapped, fails_as_it_ends):
+    assert wrapped.running == [0]
+    wrapped.kill(0)
+
+def test_is_given_it_mended_all_the_same(klamm_embedded_session):
+    assert klamm_embedded_session.running == [0]
+"""
+
+BEYOND_MENDING = """
+def test_breaks_it_for_good(request):
+    cluster = request.getfixturevalue("klamm_embedded_session")
+
+    def start(brokers):
+        raise RuntimeError("it cannot be mended")
+
+    cluster._start = start
+    cluster.kill(0)
+
+def test_has_nothing_to_do_with_it(): ...
+
+def test_names_it(klamm_embedded_session):
+    assert klamm_embedded_session.running == []
+
+def test_the_last(): ...
+"""
+
 HANGS = """
 import os, time, pathlib
 
@@ -158,6 +213,31 @@ def test_the_sessions_cluster_is_mended_and_its_log_is_in_the_report(
     shown = result.stdout.str().partition("klamm_cluster_session: broker 0")[2].partition("short test summary")[0]
     assert len(re.findall(r"\[broker 0\]|takes connections", shown)) == 3
     assert "broker 0" not in run(pytester, "--klamm-brokers=1", "--klamm-log-lines=0").stdout.str()
+
+
+@pytest.mark.parametrize("options", [[], ["-n1"]], ids=["alone", "worker"])
+def test_the_sessions_cluster_is_mended_however_it_was_fetched(
+    pytester: pytest.Pytester, temporary: Path, options: list[str]
+) -> None:
+    """ "What a test broke of a session's cluster is mended before the next test begins." """
+    pytester.makepyfile(FETCHED)
+    run(pytester, "--klamm-brokers=1", *options).assert_outcomes(passed=7, errors=1)
+
+
+def test_that_it_could_not_be_mended_is_told_after_those_that_have_to_do_with_it(
+    pytester: pytest.Pytester, temporary: Path
+) -> None:
+    pytester.makepyfile(BEYOND_MENDING)
+    result = run(pytester, "--klamm-brokers=1")
+    result.assert_outcomes(passed=4, errors=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at teardown of test_breaks_it_for_good*",
+            "*RuntimeError: it cannot be mended",
+            "*ERROR at teardown of test_names_it*",
+            "*RuntimeError: it cannot be mended",
+        ]
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ memory and descriptors of the test's own process.
 
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from klamm.facts import Fact, Tell
@@ -38,8 +38,8 @@ class EmbeddedCluster(ClusterUnderTest):
     def states(self) -> dict[int, State]:
         return {broker: self._nodes.state(broker) for broker in self.brokers}
 
-    def log(self, broker: int, lines: int) -> list[str]:
-        return list(self._nodes.lines.get(broker, ()))[-lines:]
+    def _said(self, broker: int) -> Iterator[str]:
+        return iter(tuple(self._nodes.lines.get(broker, ())))  # They go on talking, in their thread.
 
     def _pause(self, broker: int) -> None:
         self._nodes.pause(broker)

@@ -4,7 +4,7 @@ Every pytest run on a machine with klamm loads this file, so it imports nothing 
 scratch directory with its first cluster; under pytest-xdist every worker has its own.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ class State:
         self.scratch: Scratch | None = None
         self.open: dict[str, EmbeddedCluster | ProcessCluster] = {}
         """By the name of its fixture."""
+        self.given_up: set[str] = set()
+        """Those of the session that could not be mended, which was told."""
 
 
 STATE = pytest.StashKey[State]()
@@ -131,6 +133,7 @@ def _opened(request: pytest.FixtureRequest, name: str, kind: Any, shape: "Shape"
         yield cluster
     finally:
         del state.open[name]
+        state.given_up.discard(name)
         cluster.close()
 
 
@@ -149,7 +152,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
                 report.sections.append((f"{name}: broker {broker}", said))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where a fixture of the test before failed as it ended, what the test broke is mended only now."""
+    _mend(item.config.stash[STATE])
     names = getattr(item, "fixturenames", ())
     is_marked = item.get_closest_marker("klamm") is not None
     if is_marked and not set(names) & set(FUNCTION) and set(names) & set(SESSION):
@@ -164,9 +170,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """The test's own fixtures have ended. What it broke of the session's clusters is mended, unless it was the last."""
     if nextitem is not None:
-        for name, cluster in _used_by(item):
-            if name in SESSION:
-                cluster.restore()
+        _mend(item.config.stash[STATE], again=getattr(item, "fixturenames", ()))
+
+
+def _mend(state: State, again: Collection[str] = ()) -> None:
+    """All of the session's clusters: the names of its fixtures do not tell all that a test can reach. One that could
+    not be mended is tried again only after those that name it: tests that have nothing to do with it would wait for
+    it, and fail, one by one."""
+    for name, cluster in state.open.items():
+        if name in SESSION and (name not in state.given_up or name in again):
+            state.given_up.add(name)
+            cluster.restore()
+            state.given_up.discard(name)
 
 
 def _used_by(item: pytest.Item) -> "list[tuple[str, EmbeddedCluster | ProcessCluster]]":

@@ -7,8 +7,7 @@ import contextlib
 import shutil
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -40,13 +39,13 @@ class ProcessCluster(ClusterUnderTest):
     def states(self) -> dict[int, State]:
         return {node.node_id: state for node, state in self._nodes.states() if node.is_broker}
 
-    def log(self, broker: int, lines: int) -> list[str]:
+    def _said(self, broker: int) -> Iterator[str]:
         with (
             contextlib.suppress(FileNotFoundError),
             self._nodes.log_of(broker).open(encoding="utf-8", errors="replace") as log,
         ):
-            return [line.rstrip("\n") for line in deque(log, lines)]
-        return []
+            for line in log:
+                yield line.rstrip("\n")
 
     def _pause(self, broker: int) -> None:
         self._nodes.pause([broker])

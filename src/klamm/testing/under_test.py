@@ -5,10 +5,12 @@ A fault takes effect before the call returns. What the cluster makes of it takes
 last to hear that a replica is gone, and would answer a producer differently.
 """
 
-import math
+import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from numbers import Real
 
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.processes import State
@@ -57,9 +59,12 @@ class ClusterUnderTest(ABC):
     def states(self) -> dict[int, State]:
         """Every broker: running, paused or dead."""
 
-    @abstractmethod
     def log(self, broker: int, lines: int) -> list[str]:
         """The last lines of what a broker had to say."""
+        self._check_known(broker)
+        if not isinstance(lines, int) or lines < 0:
+            raise NotPossible(f"lines is a number from 0 upwards, not {lines!r}")
+        return list(deque(self._said(broker), min(lines, sys.maxsize)))
 
     # Topics.
 
@@ -179,9 +184,9 @@ class ClusterUnderTest(ABC):
     def slow(self, broker: int, delay_ms: float) -> None:
         """All that other brokers send to this one, and it to them, arrives so much later."""
         self._check_known(broker)
-        if not 0 <= delay_ms < math.inf:
+        if not isinstance(delay_ms, Real) or not 0 <= delay_ms <= sys.float_info.max:
             raise NotPossible(f"delay_ms is a number of milliseconds from 0 upwards, not {delay_ms!r}")
-        self._links.slow_down(broker, delay_ms)
+        self._links.slow_down(broker, float(delay_ms))
         self._apply_links()
 
     def heal(self, *brokers: int) -> None:
@@ -199,6 +204,10 @@ class ClusterUnderTest(ABC):
         self.start()
 
     # How each kind does it.
+
+    @abstractmethod
+    def _said(self, broker: int) -> Iterator[str]:
+        """The lines that are kept of what it had to say."""
 
     @abstractmethod
     def _kill(self, broker: int) -> None: ...

@@ -25,6 +25,8 @@ ROOM_SECONDS = 0.002
 FLUSH_SECONDS = 0.1
 AHEAD_SECONDS = 0.002
 """So far before its time a record may be sent: else every one would be waited for."""
+LATE_SECONDS = 1.0
+"""librdkafka looks for what is too old once a second; while it waits to connect again it may take ten times as long."""
 PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
 OPEN = (
     "_MSG_TIMED_OUT",
@@ -65,6 +67,10 @@ class Sender:
         """How the problem of a record is called that nobody acknowledged in time."""
         self._purged = {getattr(kafka.KafkaError, name) for name in PURGED}
         self._open = {getattr(kafka.KafkaError, name) for name in OPEN}
+        self._record_seconds: float | None = None
+        """Each record has so long, if librdkafka's clock is the one that counts."""
+        if gives_up_after_seconds is None and "message.timeout.ms" in settings:
+            self._record_seconds = float(str(settings["message.timeout.ms"])) / 1_000
         self._patience = None if gives_up_after_seconds is None else Patience(gives_up_after_seconds)
         patient = {} if self._patience is None else self._patience.settings
         self._producer: Any = new_producer(bootstrap, {**settings, **patient, "on_delivery": self._report})
@@ -122,9 +128,11 @@ class Sender:
 
     def flush(self, on_round: Callable[[], None]) -> None:
         """Until every record is acknowledged or has failed, which its timeout sees to, or ours."""
+        began = time.monotonic()
         while self._producer.flush(FLUSH_SECONDS):
             on_round()
-            self._maybe_give_up()
+            if not self._maybe_give_up() and self._is_overdue(began):
+                self.give_up(self.timed_out)
         self._settled = self.sent
 
     def _send(self, left: Iterator[Record], on_round: Callable[[], None]) -> None:
@@ -161,6 +169,11 @@ class Sender:
         if self._patience is not None and not self.gave_up and self._patience.is_over(time.monotonic()):
             self.give_up(self.timed_out)
         return self.gave_up
+
+    def _is_overdue(self, began: float) -> bool:
+        """Every record had all of its time since then, and librdkafka has not noticed."""
+        seconds = self._record_seconds
+        return seconds is not None and time.monotonic() > began + seconds + LATE_SECONDS
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
         while True:

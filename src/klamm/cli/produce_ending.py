@@ -90,7 +90,7 @@ def _say_outcome(sender: Sender, cause: str | None, seconds: float, options: arg
         fates = {ON_CTRL_C: problem, sender.timed_out: f"given up: {problem}"}
         because = f" ({cause})" if cause and problem in fates else ""
         say(f"klamm produce: {counted(count, 'record')} {fates.get(problem, f'failed: {problem}')}{because}")
-    if sender.gave_up:
+    if sender.gave_up and not sender.has_sent_all:
         say("klamm produce: nothing was sent after that")
     failed_for_sure = sender.failed - sender.open
     if options.json:

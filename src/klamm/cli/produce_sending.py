@@ -59,6 +59,8 @@ class Sender:
         self.problems: Counter[str] = Counter()
         self.open = 0
         """Of the problems: records that may have been written."""
+        self.has_sent_all = False
+        """Of its input: there was no more."""
         self._why = ""
         """It gave up, by which name the problem of what was thrown away is counted."""
         kafka = library()
@@ -154,8 +156,11 @@ class Sender:
                 except Exception:
                     self.sent -= 1
                     raise
-            if self.sent == before:
-                return
+            if self.sent < before + ROUND:
+                # Whoever paces ends as well when it gives up, with a record in hand.
+                self.has_sent_all = not self.gave_up
+                if self.sent == before:
+                    return
             self._producer.poll(0)
             on_round()
 

@@ -61,12 +61,15 @@ class Sender:
         """Of the problems: records that may have been written."""
         self.has_sent_all = False
         """Of its input: there was no more."""
+        self.refused_without_key = ""
+        """By which name the problem of a record is counted that had no key and is not valid."""
         self._why = ""
         """It gave up, by which name the problem of what was thrown away is counted."""
         kafka = library()
         self._failure: type[Exception] = kafka.KafkaException
         self.timed_out: str = kafka.KafkaError(kafka.KafkaError._MSG_TIMED_OUT).str()
         """How the problem of a record is called that nobody acknowledged in time."""
+        self._invalid = kafka.KafkaError.INVALID_RECORD
         self._purged = {getattr(kafka.KafkaError, name) for name in PURGED}
         self._open = {getattr(kafka.KafkaError, name) for name in OPEN}
         self._record_seconds: float | None = None
@@ -200,6 +203,8 @@ class Sender:
         if problem is not None:
             if self._patience is not None:
                 self._patience.note_failed(str(message.topic()), message.partition() or 0)
+            if problem.code() == self._invalid and message.key() is None:
+                self.refused_without_key = problem.str()
             self._note(problem)
 
     def _note(self, problem: "KafkaError") -> None:

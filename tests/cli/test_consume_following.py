@@ -8,19 +8,22 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaError, TopicPartition
 
 from klamm.cli import consume, consume_membership, consume_reading
 from klamm.cli.consume_bounds import Extent, NoLeader
+from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_reading import Reading
 from klamm.local.asking import NoAnswer
 from tests.cli.conftest import Klamm
+from tests.cli.grouping import committed
 from tests.cli.sending import LONG_SECONDS, begun, line_of, produce, soon_line_of
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -154,6 +157,55 @@ def test_on_a_terminal_it_is_said_at_once_that_a_group_goes_on(
         following.communicate()
         os.close(ours)
         os.close(theirs)
+
+
+def test_what_was_printed_is_committed_though_nothing_more_comes(
+    servers: str, klamm_command: Klamm, topic: str, tmp_path: Path
+) -> None:
+    """It was when the next record came, so that `klamm group describe` told of a lag that was none."""
+    create_topic(servers, topic, 1)
+    produce(klamm_command, topic, tmp_path, b"1\n")
+    words = ("consume", topic, "--group", f"{topic}-group", "--follow", "--bootstrap", servers)
+    following = begun(*words, stdout=subprocess.PIPE)
+    try:
+        assert soon_line_of(following.stdout) == b"1\n"
+        produce(klamm_command, topic, tmp_path, b"2\n")
+        assert soon_line_of(following.stdout) == b"2\n"
+        wait_until(lambda: committed(servers, f"{topic}-group", topic, 1) == [2], "it is committed", within_seconds=20)
+    finally:
+        following.kill()
+        following.communicate()
+
+
+class Committing:
+    """A consumer that is told what to commit."""
+
+    def __init__(self) -> None:
+        self.commits: list[Any] = []
+
+    def commit(self, offsets: Any, asynchronous: bool) -> None:
+        assert asynchronous
+        self.commits.append(offsets)
+
+
+def test_it_is_committed_once_and_once_more_where_it_was_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consume_membership, "COMMIT_EVERY_SECONDS", -1.0)
+    consumer, place = Committing(), TopicPartition("t", 0, 1)
+    reading: Any = Namespace(positions=lambda: [place])
+    member = Membership(consumer, reading, {})
+    note = member.noting()
+    member.maybe_commit()
+    assert consumer.commits == [], "it is not printed yet"
+    note()
+    for _ in range(3):
+        member.maybe_commit()
+    member.answered(None, [place])
+    member.maybe_commit()
+    assert consumer.commits == [[place]]
+    member.answered(KafkaError(KafkaError._TRANSPORT), [])
+    for _ in range(3):
+        member.maybe_commit()
+    assert consumer.commits == [[place], [place]]
 
 
 def test_members_come_and_go(servers: str, klamm_command: Klamm, counted: str) -> None:

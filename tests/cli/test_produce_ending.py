@@ -7,13 +7,14 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, repeat
 
 import pytest
 
+from klamm.cli.json_records import Record
 from klamm.cli.produce_ending import INTERRUPTED, ON_CTRL_C, flushed, say_outcome
 from klamm.cli.produce_obstacles import Silence
-from klamm.cli.produce_sending import Sender
+from klamm.cli.produce_sending import ROUND, GaveUp, Sender
 from klamm.cli.progress import Progress
 from klamm.errors import ErrorCode
 from tests.cli.sending import LONG_SECONDS
@@ -143,6 +144,43 @@ def test_ctrl_c_while_the_cause_is_asked_for(silent: str, capsys: pytest.Capture
     told = capsys.readouterr()
     assert told.err.startswith("klamm produce: 1 record given up: Local: Message timed out\n")
     assert json.loads(told.out)["not_acknowledged"] == 1
+
+
+AND_NO_MORE = "klamm produce: nothing was sent after that\n"
+
+
+@pytest.mark.parametrize("number", [1, ROUND, ROUND + 1])
+def test_nothing_is_left_unsent_of_what_was_sent_whole(
+    silent: str, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    sender = Sender(silent, "t", {})
+    sender.send(repeat(RECORD, number), lambda: None)
+    assert AND_NO_MORE not in account_of(sender, capsys)
+
+
+def test_what_is_left_unsent_is_said(silent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sender, left = Sender(silent, "t", {}), repeat(RECORD)
+
+    def one_and_then_no_more() -> Iterator[Record]:
+        yield next(left)
+        raise GaveUp
+
+    sender.send(one_and_then_no_more(), lambda: None)
+    assert AND_NO_MORE in account_of(sender, capsys)
+
+
+def test_what_is_left_unsent_by_one_who_paces_is_said(silent: str, capsys: pytest.CaptureFixture[str]) -> None:
+    sender = Sender(silent, "t", {}, gives_up_after_seconds=0.3)
+    sender.send(sender.paced(repeat(RECORD), 10, lambda: None), lambda: None)
+    assert AND_NO_MORE in account_of(sender, capsys)
+
+
+def account_of(sender: Sender, capsys: pytest.CaptureFixture[str]) -> str:
+    """Of one that has given up."""
+    sender.give_up(sender.timed_out)
+    sender.flush(lambda: None)
+    say_outcome(sender, Silence(lambda: None, pytest.fail), Progress(wanted=False), OPTIONS, is_interrupted=False)
+    return capsys.readouterr().err
 
 
 def sent_to(servers: str) -> Sender:

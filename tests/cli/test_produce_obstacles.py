@@ -1,8 +1,10 @@
 """What is in the way of records that nobody acknowledges is said while it lasts, and again when they are given up."""
 
 import gc
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -26,6 +28,7 @@ from klamm.wire.messages.metadata import (
 )
 from tests.cli.fake_broker import FakeBroker
 from tests.cli.taking_broker import TakingBroker
+from tests.harness.waiting import wait_until
 
 NOBODY = Address("127.0.0.1", 1)
 
@@ -114,6 +117,8 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(produce_obstacles, "time", made)
+    # The answers are there at once, if the machine has time for a thread.
+    monkeypatch.setattr(produce_obstacles, "GLANCE_SECONDS", 20.0)
     return made
 
 
@@ -160,7 +165,60 @@ def test_what_fails_ends_no_silence(clock: Clock) -> None:
     assert silence.obstacle == "a wall"
 
 
+def test_whoever_asks_a_cluster_that_is_slow_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It took ten seconds, in the middle of four that were to be tried."""
+    monkeypatch.setattr(produce_obstacles, "SILENT_SECONDS", 0.0)
+    monkeypatch.setattr(produce_obstacles, "CAUSE_SECONDS", 0.1)
+    said, asked, is_found = list[str](), list[bool](), threading.Event()
+
+    def ask() -> str | None:
+        asked.append(is_found.wait(20))
+        return "a wall"
+
+    silence = Silence(ask, said.append)
+    for _ in range(3):
+        silence.maybe_ask(acknowledged=0, waiting=1)
+    assert silence.cause() is None and silence.obstacle is None
+    assert asked == [], "nobody has waited for it"
+    is_found.set()
+    monkeypatch.setattr(produce_obstacles, "CAUSE_SECONDS", 20.0)
+    assert silence.cause() == "a wall" and asked == [True], "it was asked once"
+
+
+def test_an_answer_that_comes_late_is_said_when_it_comes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce_obstacles, "GLANCE_SECONDS", 0.01)
+    said, answers = list[str](), SimpleQueue[str]()
+    silence = Silence(lambda: answers.get(timeout=20), said.append)
+    silence.maybe_ask(acknowledged=0, waiting=1)
+    clock.now = 4.0
+    assert silence.maybe_ask(acknowledged=0, waiting=1) and said == []
+    answers.put("a wall")
+    wait_until(lambda: silence.maybe_ask(acknowledged=0, waiting=1) and said == ["a wall"], "it is said")
+
+
+def test_an_answer_that_comes_after_the_silence_is_not_said_of_another(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(produce_obstacles, "GLANCE_SECONDS", 0.01)
+    said, answers = list[str](), SimpleQueue[str]()
+    silence = Silence(lambda: answers.get(timeout=20), said.append)
+    silence.maybe_ask(acknowledged=0, waiting=1)
+    clock.now = 4.0
+    silence.maybe_ask(acknowledged=0, waiting=1)
+    silence.maybe_ask(acknowledged=1, waiting=1)
+    answers.put("a wall")
+    answers.put("a ditch")
+
+    def is_said() -> bool:
+        clock.now += 1.0
+        return silence.maybe_ask(acknowledged=1, waiting=1) and said != []
+
+    wait_until(is_said, "it is said")
+    assert said == ["a ditch"]
+
+
 def test_it_is_asked_only_in_silence_and_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(produce_obstacles, "GLANCE_SECONDS", 20.0)
     said: list[str] = []
     silence = Silence(lambda: "a wall", said.append)
     assert not silence.maybe_ask(acknowledged=0, waiting=0)

@@ -4,10 +4,12 @@ import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from klamm.cli import produce_sending
 from klamm.cli.json_records import ANY_PARTITION, NOW_MS, Record
 from klamm.cli.produce_sending import Sender
 
@@ -75,6 +77,36 @@ def test_news_of_brokers_are_no_records(silent: str, failed: int) -> None:
     assert sender.acknowledged == 0
     sender.flush(nothing)
     assert (sender.waiting, sender.acknowledged) == (0, 1 - failed)
+
+
+class WithAClockThatStandsStill:
+    """A producer that holds its record for ever, whatever its timeout is."""
+
+    def __init__(self) -> None:
+        self.held = 1
+
+    def flush(self, _: float) -> int:
+        time.sleep(0.01)
+        return self.held
+
+    def purge(self) -> None:
+        self.held = 0
+
+    def __len__(self) -> int:
+        return self.held
+
+
+def test_what_had_all_of_its_time_is_given_up(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--timeout 4` took up to 13.6 s: librdkafka was waiting to connect again, and did not look at its clock."""
+    monkeypatch.setattr(produce_sending, "LATE_SECONDS", 0.1)
+    sender = Sender(silent, "t", {"message.timeout.ms": 200})
+    sender._producer, sender.sent = WithAClockThatStandsStill(), 1
+    rescue = threading.Timer(20.0, sender.give_up, ["far too late"])
+    rescue.start()
+    began = time.monotonic()
+    sender.flush(nothing)
+    assert sender.gave_up and rescue.is_alive() and time.monotonic() - began >= 0.3
+    rescue.cancel()
 
 
 def test_what_cannot_be_sent_at_all_is_not_counted(silent: str) -> None:

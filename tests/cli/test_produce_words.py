@@ -1,5 +1,6 @@
 """What `klamm produce` says to whoever types, or mistypes."""
 
+import gc
 import os
 import pty
 import subprocess
@@ -7,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from klamm.cli import main
+from klamm.errors import ErrorCode
 from tests.cli.conftest import Klamm
 from tests.cli.sending import LONG_SECONDS, begun, produce, soon_line_of
+from tests.cli.taking_broker import TakingBroker
 from tests.harness.topics import create_topic
 
 
@@ -42,3 +46,21 @@ def test_on_a_terminal_it_is_said_how_it_ends(klamm_command: Klamm, servers: str
         os.close(ours)
         os.close(theirs)
     assert klamm_command("consume", topic)[1] == b"hello\n"
+
+
+def test_a_topic_that_is_compacted_wants_keys(klamm_command: Klamm, topic: str) -> None:
+    """It said that the broker failed to validate a record, and no more."""
+    compacted = ("--partitions", "1", "--replication", "1", "--config", "cleanup.policy=compact")
+    assert klamm_command("topic", "create", topic, *compacted)[0] == 0
+    code, _, err = klamm_command("produce", topic, "--value", "z")
+    assert code == 1
+    hint = "a topic that is compacted, cleanup.policy=compact, wants keys: --key or --key-separator"
+    assert err.splitlines()[0].endswith(f"failed to validate record ({hint})")
+    assert klamm_command("produce", topic, "--value", "z", "--key", "a")[0] == 0
+
+
+def test_a_record_with_a_key_that_is_not_valid_gets_no_such_hint(capfd: pytest.CaptureFixture[str]) -> None:
+    with TakingBroker("t", says=ErrorCode.INVALID_RECORD) as broker:
+        assert main(["produce", "t", "--value", "z", "--key", "a", "--bootstrap", broker.servers]) == 1
+        gc.collect()
+    assert capfd.readouterr().err.splitlines()[0].endswith("failed to validate record")

@@ -192,7 +192,16 @@ def _time_to_come(until: Bound | None) -> int | None:
 
 def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
     options = consumption.options
-    settings = {"isolation.level": options.isolation, "partition.assignment.strategy": "range,roundrobin"}
+
+    def answered(problem: Any, partitions: Sequence[Any]) -> None:
+        if member is not None:
+            member.answered(problem, partitions)
+
+    settings: dict[str, object] = {
+        "isolation.level": options.isolation,
+        "partition.assignment.strategy": "range,roundrobin",
+        "on_commit": answered,
+    }
     consumer: Any = new_consumer(bootstrap, options.group or NOBODY, settings)
 
     progress = Progress(wanted=not is_terminal(sys.stdout))
@@ -264,6 +273,8 @@ def _print_batches(
             output.write(shown(messages))
         elif messages and member is not None:
             output.write_and_note(shown(messages), member.noting())
+        if member is not None:
+            # By the clock, also while nothing comes: whoever asks where the group is wants to know it then.
             member.maybe_commit()
         printed += len(messages)
         waiting.heard(messages)

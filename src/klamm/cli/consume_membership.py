@@ -24,6 +24,8 @@ class Membership:
         self._reading = reading
         self._starts = starts
         self._written: list[Any] = []
+        self._sent: list[Any] = []
+        """Of what is written: what has been committed, or is on its way to it."""
         self._committed = time.monotonic()
         self.goes_on = False
         """The group has been here before: not every partition begins where it was asked for."""
@@ -42,17 +44,24 @@ class Membership:
         return note
 
     def maybe_commit(self) -> None:
-        """What is written is committed now and then."""
-        if time.monotonic() > self._committed + COMMIT_EVERY_SECONDS:
+        """What is written is committed now and then, and not again while nothing more is."""
+        if self._written is not self._sent and time.monotonic() > self._committed + COMMIT_EVERY_SECONDS:
             self.commit(wait=False)
+
+    def answered(self, problem: Any, partitions: Sequence[Any]) -> None:
+        """To a commit that nobody waited for. What was refused is sent once more, when it is time again."""
+        if problem is not None or any(each.error is not None for each in partitions):
+            self._sent = []
 
     def commit(self, *, wait: bool) -> bool:
         """Whether it is committed, as far as that was waited for; if not, that is said."""
         self._committed = time.monotonic()
         if not self._written:
             return True
+        # Another thread may write more meanwhile.
+        self._sent = written = self._written
         try:
-            done = self._consumer.commit(offsets=self._written, asynchronous=not wait)
+            done = self._consumer.commit(offsets=written, asynchronous=not wait)
         except library().KafkaException as problem:
             return _not_committed(problem.args[0].str())
         refused = [each for each in done or () if each.error is not None]

@@ -20,6 +20,7 @@ INTERRUPTED_SECONDS = 0.5
 """After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
 ON_CTRL_C = "given up on Ctrl-C"
 NAMED_PROBLEMS = 3
+WANTS_KEYS = "a topic that is compacted, cleanup.policy=compact, wants keys: --key or --key-separator"
 
 
 def flushed(sender: Sender, progress: Progress, show: Callable[[], None], code: int) -> int:
@@ -89,8 +90,9 @@ def _say_outcome(sender: Sender, cause: str | None, seconds: float, options: arg
     for problem, count in sender.problems.most_common(NAMED_PROBLEMS):
         fates = {ON_CTRL_C: problem, sender.timed_out: f"given up: {problem}"}
         because = f" ({cause})" if cause and problem in fates else ""
+        because = because or (f" ({WANTS_KEYS})" if problem == sender.refused_without_key else "")
         say(f"klamm produce: {counted(count, 'record')} {fates.get(problem, f'failed: {problem}')}{because}")
-    if sender.gave_up:
+    if sender.gave_up and not sender.has_sent_all:
         say("klamm produce: nothing was sent after that")
     failed_for_sure = sender.failed - sender.open
     if options.json:

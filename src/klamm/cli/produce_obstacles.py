@@ -6,6 +6,8 @@ replicas in sync, a leader that stands still.
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.ids import TopicPartition
@@ -16,6 +18,10 @@ from klamm.wire.messages.metadata import MetadataRequest
 SILENT_SECONDS = 3.0
 """So long nothing was acknowledged: long enough that another leader has taken over."""
 ANSWER_SECONDS = 1.0
+GLANCE_SECONDS = 0.2
+"""While records are tried: a longer wait would be one for them, too. What takes longer is looked for again."""
+CAUSE_SECONDS = 1.0
+"""And in the end, when whoever has given up only wants to be told why."""
 NAMED = 3
 MIN_IN_SYNC = "min.insync.replicas"
 
@@ -26,6 +32,10 @@ class Silence:
     def __init__(self, ask: Callable[[], str | None], on_found: Callable[[str], None]) -> None:
         self._ask = ask
         self._on_found = on_found
+        self._question: Question | None = None
+        """It is being asked; one at a time."""
+        self._is_stale = False
+        """What it was asked for is over."""
         self._acknowledged = 0
         self._was_waiting = False
         self._since = self._asked = time.monotonic()
@@ -34,7 +44,8 @@ class Silence:
         self._acknowledged_then = 0
 
     def maybe_ask(self, acknowledged: int, waiting: int, silent_seconds: float = 0.0) -> bool:
-        """Whether it was asked. Once something was found, it is not asked again until that is over.
+        """Whether it was asked, or looked for the answer. Once something was found, it is not asked again until that
+        is over.
 
         `silent_seconds` are of a single partition, if somebody knows: others may acknowledge meanwhile.
         """
@@ -45,17 +56,53 @@ class Silence:
         if acknowledged != self._acknowledged_then and silent_seconds < SILENT_SECONDS:
             self.obstacle = None
         is_silent = max(now - self._since, silent_seconds) >= SILENT_SECONDS
-        if self.obstacle is not None or not is_silent or now < self._asked + SILENT_SECONDS:
+        self._is_stale = self._question is not None and (self._is_stale or not is_silent)
+        is_time = self._question is not None or now >= self._asked + SILENT_SECONDS
+        if self.obstacle is not None or not is_silent or not is_time:
             return False
-        self.obstacle, self._acknowledged_then = self._ask(), acknowledged
+        within_seconds = GLANCE_SECONDS if self._question is None else 0.0
+        self.obstacle, self._acknowledged_then = self._answer(within_seconds), acknowledged
         self._asked = time.monotonic()
         if self.obstacle is not None:
             self._on_found(self.obstacle)
         return True
 
     def cause(self) -> str | None:
-        """For what was given up: what was found, or can be found now."""
-        return self.obstacle or self._ask()
+        """For what was given up: what was found, or can be found within a moment."""
+        return self.obstacle or self._answer(CAUSE_SECONDS)
+
+    def _answer(self, within_seconds: float) -> str | None:
+        """None also where there is none yet."""
+        if self._question is None:
+            self._question, self._is_stale = Question(self._ask), False
+        try:
+            answer = self._question.answer(within_seconds)
+        except Empty:
+            return None
+        self._question = None
+        return None if self._is_stale else answer
+
+
+class Question:
+    """Asked on a thread that nobody has to wait for: brokers that are gone or stand still take seconds each."""
+
+    def __init__(self, ask: Callable[[], str | None]) -> None:
+        self._ask = ask
+        self._answers: SimpleQueue[str | BaseException | None] = SimpleQueue()
+        Thread(target=self._work, name="obstacle", daemon=True).start()
+
+    def answer(self, within_seconds: float) -> str | None:
+        """Raises Empty while there is none, and what went wrong with the asking."""
+        answer = self._answers.get(timeout=within_seconds)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _work(self) -> None:
+        try:
+            self._answers.put(self._ask())
+        except BaseException as problem:
+            self._answers.put(problem)
 
 
 def obstacle_to(cluster: Cluster, topic: str, wanted: Collection[int] | None, *, needs_all: bool) -> str | None:

@@ -25,6 +25,8 @@ ROOM_SECONDS = 0.002
 FLUSH_SECONDS = 0.1
 AHEAD_SECONDS = 0.002
 """So far before its time a record may be sent: else every one would be waited for."""
+LATE_SECONDS = 1.0
+"""librdkafka looks for what is too old once a second; while it waits to connect again it may take ten times as long."""
 PURGED = ("_PURGE_QUEUE", "_PURGE_INFLIGHT")
 OPEN = (
     "_MSG_TIMED_OUT",
@@ -57,14 +59,23 @@ class Sender:
         self.problems: Counter[str] = Counter()
         self.open = 0
         """Of the problems: records that may have been written."""
+        self.has_sent_all = False
+        """Of its input: there was no more."""
+        self.refused_without_key = ""
+        """By which name the problem of a record is counted that had no key and is not valid."""
         self._why = ""
         """It gave up, by which name the problem of what was thrown away is counted."""
         kafka = library()
         self._failure: type[Exception] = kafka.KafkaException
         self.timed_out: str = kafka.KafkaError(kafka.KafkaError._MSG_TIMED_OUT).str()
         """How the problem of a record is called that nobody acknowledged in time."""
+        self._invalid = kafka.KafkaError.INVALID_RECORD
         self._purged = {getattr(kafka.KafkaError, name) for name in PURGED}
         self._open = {getattr(kafka.KafkaError, name) for name in OPEN}
+        self._record_seconds: float | None = None
+        """Each record has so long, if librdkafka's clock is the one that counts."""
+        if gives_up_after_seconds is None and "message.timeout.ms" in settings:
+            self._record_seconds = float(str(settings["message.timeout.ms"])) / 1_000
         self._patience = None if gives_up_after_seconds is None else Patience(gives_up_after_seconds)
         patient = {} if self._patience is None else self._patience.settings
         self._producer: Any = new_producer(bootstrap, {**settings, **patient, "on_delivery": self._report})
@@ -122,9 +133,11 @@ class Sender:
 
     def flush(self, on_round: Callable[[], None]) -> None:
         """Until every record is acknowledged or has failed, which its timeout sees to, or ours."""
+        began = time.monotonic()
         while self._producer.flush(FLUSH_SECONDS):
             on_round()
-            self._maybe_give_up()
+            if not self._maybe_give_up() and self._is_overdue(began):
+                self.give_up(self.timed_out)
         self._settled = self.sent
 
     def _send(self, left: Iterator[Record], on_round: Callable[[], None]) -> None:
@@ -146,8 +159,11 @@ class Sender:
                 except Exception:
                     self.sent -= 1
                     raise
-            if self.sent == before:
-                return
+            if self.sent < before + ROUND:
+                # Whoever paces ends as well when it gives up, with a record in hand.
+                self.has_sent_all = not self.gave_up
+                if self.sent == before:
+                    return
             self._producer.poll(0)
             on_round()
 
@@ -161,6 +177,11 @@ class Sender:
         if self._patience is not None and not self.gave_up and self._patience.is_over(time.monotonic()):
             self.give_up(self.timed_out)
         return self.gave_up
+
+    def _is_overdue(self, began: float) -> bool:
+        """Every record had all of its time since then, and librdkafka has not noticed."""
+        seconds = self._record_seconds
+        return seconds is not None and time.monotonic() > began + seconds + LATE_SECONDS
 
     def _send_when_there_is_room(self, record: Record, on_round: Callable[[], None]) -> None:
         while True:
@@ -182,6 +203,8 @@ class Sender:
         if problem is not None:
             if self._patience is not None:
                 self._patience.note_failed(str(message.topic()), message.partition() or 0)
+            if problem.code() == self._invalid and message.key() is None:
+                self.refused_without_key = problem.str()
             self._note(problem)
 
     def _note(self, problem: "KafkaError") -> None:

@@ -1,6 +1,7 @@
 """DIR/cluster.json: what is written is read again, and a damaged file is said to be one."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ records = st.builds(
     host=st.just("127.0.0.1"),
     settings=st.dictionaries(st.text(max_size=8), st.text(max_size=8)),
     nodes=st.lists(nodes, max_size=7).map(tuple),
+    was_stopped=st.booleans(),
 )
 
 SIX = ClusterRecord(
@@ -76,6 +78,12 @@ def test_clients_are_told_of_brokers_and_nodes_of_voters() -> None:
 def test_new_processes_take_the_place_of_old_ones_and_leave_the_others() -> None:
     changed = SIX.with_processes({0: Process(8, "now")})
     assert [node.process for node in changed.nodes] == [Process(8, "now"), None, Process(7, "then"), None]
+
+
+def test_a_cluster_that_was_stopped_is_so_until_a_node_is_started() -> None:
+    stopped = replace(SIX, was_stopped=True)
+    assert stopped.with_processes({}).was_stopped
+    assert not stopped.with_processes({0: Process(8, "now")}).was_stopped
 
 
 def test_a_node_that_is_not_there() -> None:

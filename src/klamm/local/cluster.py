@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
@@ -137,8 +138,11 @@ class LocalCluster:
         return begun.record
 
     def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
-        """Stop all nodes, at once; those that had to be killed because they did not stop in time."""
+        """Stop all nodes, at once; those that had to be killed because they did not stop in time. Also where some, or
+        all, were dead before: it is noted, and whoever watches need not wait for them any more."""
         everybody = [node.node_id for node in self.record().nodes]
+        # Before the last one ends: else whoever watches would see them all dead, and not yet why.
+        self._note_stopped()
         late = self.stop(everybody, min(HAND_OVER_SECONDS, timeout_seconds))
         # Where all go, there is nobody to hand over to, and soon no controller to ask: a second signal says so.
         late = self.stop(late, timeout_seconds)
@@ -236,6 +240,11 @@ class LocalCluster:
         if METRICS not in record.given_settings and (place := record.metrics_place(node)) is not None:
             command += ["--set", f"{METRICS}={place}"]
         return command
+
+    def _note_stopped(self) -> None:
+        # Whoever holds the record starts nodes: theirs is the last word. And a full disk keeps no cluster running.
+        with suppress(LocalError, OSError), locked(self.directory, waits=False):
+            write_record(self.directory, replace(self.record(), was_stopped=True))
 
     def _undo(self, record: ClusterRecord, known: ClusterRecord | None) -> None:
         """All of them are our own children, and nobody was told of this cluster yet, nor where it has moved."""

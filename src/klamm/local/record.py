@@ -40,6 +40,9 @@ class ClusterRecord:
     settings: Mapping[str, str]
     """As whoever made it wished."""
     nodes: tuple[NodeRecord, ...]
+    was_stopped: bool = False
+    """Somebody has stopped it as a whole, and nobody has started a node since. How each of them ended, by a signal or
+    long before, does not matter."""
 
     @property
     def given_settings(self) -> Mapping[str, str]:
@@ -91,8 +94,9 @@ class ClusterRecord:
         return None if place is None else f"http://{place}/metrics"
 
     def with_processes(self, processes: Mapping[int, Process]) -> "ClusterRecord":
+        """Of nodes that were just started."""
         nodes = (replace(node, process=processes.get(node.node_id, node.process)) for node in self.nodes)
-        return replace(self, nodes=tuple(nodes))
+        return replace(self, nodes=tuple(nodes), was_stopped=self.was_stopped and not processes)
 
 
 def read_record(directory: Path) -> ClusterRecord | None:
@@ -131,12 +135,12 @@ def remove_record(directory: Path) -> None:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, *, waits: bool = True) -> Iterator[None]:
     """While this is held, nobody else changes the record. A directory that was made for it, and in which nothing was
-    left, is removed again."""
+    left, is removed again. LocalError if somebody else holds it and nobody waits for them."""
     try:
         made = [each for each in (directory, *directory.parents) if not each.exists()]
-        lock = locked_file(directory / LOCK, waits=True)
+        lock = locked_file(directory / LOCK, waits=waits)
     except OSError as error:
         raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
     with lock:
@@ -163,6 +167,7 @@ def _document(record: ClusterRecord) -> dict[str, Any]:
         "cluster_id": record.cluster_id,
         "host": record.host,
         "settings": dict(record.settings),
+        "was_stopped": record.was_stopped,
         "nodes": [
             {
                 "id": node.node_id,
@@ -192,7 +197,8 @@ def _record_of(document: Any) -> ClusterRecord:
         )
         for node in document["nodes"]
     )
-    return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes)
+    was_stopped = bool(document.get("was_stopped", False))
+    return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes, was_stopped)
 
 
 def _port_or_none(value: Any) -> int | None:

@@ -1,8 +1,10 @@
 """DIR/cluster.json: what is written is read again, and a damaged file is said to be one."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from klamm.local.processes import Process
 from klamm.local.record import (
     FILE,
     LOCK,
+    WRITTEN_IN,
     ClusterRecord,
     NodeRecord,
     _document,
@@ -21,6 +24,7 @@ from klamm.local.record import (
     read_record,
     write_record,
 )
+from klamm.runtime.taking import TakenDirectory
 from tests.harness.waiting import wait_until
 
 processes = st.none() | st.builds(Process, st.integers(1, 4_000_000), st.text(max_size=40))
@@ -67,6 +71,35 @@ def test_a_record_on_disk(tmp_path: Path) -> None:
     write_record(tmp_path, SIX)
     assert read_record(tmp_path) == SIX
     assert [path.name for path in tmp_path.iterdir()] == [FILE], "nothing else is left lying about"
+
+
+def test_processes_that_a_copied_record_names_are_not_the_copys(tmp_path: Path) -> None:
+    directory, copy = tmp_path / "original", tmp_path / "copy"
+    directory.mkdir()
+    write_record(directory, SIX)
+    copytree(directory, copy)
+    assert read_record(copy) == SIX.without_processes() != SIX
+    assert read_record(directory.rename(tmp_path / "moved")) == SIX, "and it has moved with all that runs in it"
+    write_record(copy, SIX)
+    assert read_record(copy) == SIX, "now they are its own"
+
+
+def test_a_node_that_has_its_data_is_the_directorys_own_whatever_its_number_is(tmp_path: Path) -> None:
+    """Some file systems number a directory anew while somebody works in it."""
+    write_record(tmp_path, SIX)
+    document = json.loads((tmp_path / FILE).read_text())
+    (tmp_path / FILE).write_text(json.dumps({**document, WRITTEN_IN: {"device": 1, "inode": 1}}))
+    assert read_record(tmp_path) == SIX.without_processes()
+    node = TakenDirectory(tmp_path / "node-2")
+    assert read_record(tmp_path) == SIX
+    node.let_go()
+
+
+def test_a_record_of_before_is_taken_as_it_is(tmp_path: Path) -> None:
+    document = _document(SIX)
+    del document["was_stopped"]
+    (tmp_path / FILE).write_text(json.dumps(document))
+    assert read_record(tmp_path) == SIX
 
 
 def test_clients_are_told_of_brokers_and_nodes_of_voters() -> None:

@@ -1,8 +1,11 @@
 """What is known of a cluster on this machine, kept in DIR/cluster.json: its nodes, their places and their processes.
 
 The file is replaced as a whole and changed under a lock, so that two commands at once leave both their changes in it.
+It says which directory it was written in, too: a copy of that directory knows the cluster, and none of its processes
+are the copy's. Moved, the directory is the same.
 """
 
+import fcntl
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +18,12 @@ from klamm.local.problems import LocalError
 from klamm.local.processes import Process
 from klamm.local.topology import PlannedNode
 from klamm.runtime.locks import locked_file
+from klamm.runtime.taking import LOCK as NODES_LOCK
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
 METRICS = "klamm.metrics.listener"
+WRITTEN_IN = "written_in"
 USUAL_REPLICATION = 3
 
 
@@ -98,6 +103,9 @@ class ClusterRecord:
         nodes = (replace(node, process=processes.get(node.node_id, node.process)) for node in self.nodes)
         return replace(self, nodes=tuple(nodes), was_stopped=self.was_stopped and not processes)
 
+    def without_processes(self) -> "ClusterRecord":
+        return replace(self, nodes=tuple(replace(node, process=None) for node in self.nodes))
+
 
 def read_record(directory: Path) -> ClusterRecord | None:
     """The cluster of this directory, or None where there is none."""
@@ -116,17 +124,19 @@ def read_record(directory: Path) -> ClusterRecord | None:
                 f"{path} is of format {document['format']}, and this version of Klamm knows {FORMAT}. Use the version "
                 f"that wrote it; or {mend}"
             )
-        return _record_of(document)
+        record = _record_of(document)
     except (ValueError, TypeError, KeyError) as error:
         raise LocalError(
             f"{path} is damaged ({error!r}); the nodes' data beside it is not touched. Put the file back; or {mend}"
         ) from error
+    return record.without_processes() if _is_copied(directory, document, record) else record
 
 
 def write_record(directory: Path, record: ClusterRecord) -> None:
     path = directory / FILE
     temporary = path.with_name(f"{FILE}.tmp")
-    temporary.write_text(json.dumps(_document(record), indent=2) + "\n", encoding="utf-8")
+    document = {**_document(record), WRITTEN_IN: _identity(directory)}
+    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     temporary.replace(path)
 
 
@@ -159,6 +169,35 @@ def _remove_unused(directory: Path, made: Sequence[Path]) -> None:
             (directory / LOCK).unlink()
             for path in made:
                 path.rmdir()
+
+
+def is_in_use(path: Path) -> bool:
+    """Whether a process has this directory of a node."""
+    try:
+        with (path / NODES_LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        # Another user's, perhaps. Nobody is accused, and nothing deleted.
+        raise LocalError(f"{path} cannot be looked into: {error.strerror}") from error
+    return False
+
+
+def _is_copied(directory: Path, document: Any, record: ClusterRecord) -> bool:
+    """Records of the time before this was noted are taken as they are."""
+    written_in = document.get(WRITTEN_IN)
+    if written_in is None or written_in == _identity(directory):
+        return False
+    # Some file systems, as those that a virtual machine is lent, give a directory another number now and then.
+    return not any(is_in_use(directory / f"node-{node.node_id}") for node in record.nodes)
+
+
+def _identity(directory: Path) -> dict[str, int]:
+    found = directory.stat()
+    return {"device": found.st_dev, "inode": found.st_ino}
 
 
 def _document(record: ClusterRecord) -> dict[str, Any]:

@@ -266,17 +266,21 @@ class LocalCluster:
 
     def _signal_until(self, node_ids: Sequence[int], number: signal.Signals, wanted: State) -> None:
         alive = self._alive(node_ids)
-        dead = sorted(set(node_ids) - set(alive))
-        if dead:
-            start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}` starts"
-            one = len(dead) == 1
-            raise LocalError(f"{listed(dead)} {'is' if one else 'are'} dead; {start} {'it' if one else 'them'}")
+        if dead := sorted(set(node_ids) - set(alive)):
+            raise LocalError(self._why_deaf(dead))
         for node_id, process in alive.items():
             signal_to(process, number)
             while state_of(process) != wanted:
                 # Between the signal and its effect there is a moment.
                 if wait_ended(process, LOOK_AGAIN_SECONDS):
                     raise LocalError(f"node {node_id} ended meanwhile")
+
+    def _why_deaf(self, dead: Sequence[int]) -> str:
+        stopped = self.stopped(self.states()).intersection(dead)
+        ways = {"stopped": sorted(stopped), "dead": sorted(set(dead) - stopped)}
+        ended = ", ".join(f"{listed(who)} {'is' if len(who) == 1 else 'are'} {how}" for how, who in ways.items() if who)
+        start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}`"
+        return f"{ended}; {start} starts {'it' if len(dead) == 1 else 'them'}"
 
     def _check_way_is_clear(self, known: ClusterRecord | None, wish: Wish, fresh: bool) -> None:
         if fresh:

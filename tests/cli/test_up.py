@@ -63,9 +63,10 @@ def test_a_cluster_left_running_is_looked_at_hurt_healed_and_stopped(home: Path)
         "pid": None,
         "state": "dead",
     }
-    assert klamm("node", "start", "0", *at).out == "node 0 started\n"
+    assert klamm("node", "start", "0", "0", *at).out == "node 0 started\n", "each is named once"
     assert "runs already" in klamm("node", "start", "0", *at).err
-    assert klamm("node", "stop", "0", *at).out == "node 0 stopped\n"
+    assert klamm("node", "stop", "0", "0", *at).out == "node 0 stopped\n"
+    assert "klamm node resume: node 0 is stopped; `klamm node start 0" in klamm("node", "resume", "0", *at).err
     assert klamm("node", "start", "0", *at).code == 0
 
     assert klamm("down", *at)[1:] == ("1 node stopped\n", f"`klamm up --dir {home}` starts it again, with its data\n")

@@ -180,6 +180,22 @@ def test_nodes_that_die_are_no_end_also_if_all_do(home: Path) -> None:
     assert told.index("broker 0 runs again") > dead and told[-2] == "broker 0 is stopped"
 
 
+def test_who_watches_dead_nodes_is_told_that_the_cluster_was_stopped(home: Path) -> None:
+    at = ("--dir", str(home))
+    terminal = Terminal("up", "--brokers", "1", "--port", "0", *at)
+    terminal.wait_for(f"klamm node kill 0 --dir {home}")
+    klamm("node", "kill", "0", *at)
+    terminal.wait_for(f"klamm node start 0 --dir {home}")
+    with subprocess.Popen(
+        [sys.executable, "-m", "klamm", "status", "--watch", "--plain", *at], stderr=subprocess.PIPE, text=True
+    ) as lines:
+        assert klamm("down", *at).out == "no node was running\n"
+        assert lines.wait(LONG_SECONDS) == 1 and lines.stderr is not None
+        assert "the cluster was stopped; `klamm up" in lines.stderr.read()
+    assert terminal.wait_end() == 0 and "the cluster was stopped" in terminal.text
+    assert klamm("status", *at).out.endswith(f"stopped; `klamm up --dir {home}` starts it\n")
+
+
 def test_a_terminal_of_another_size_is_drawn_on_from_its_top(home: Path) -> None:
     """Lines that the terminal has broken anew are not where they were."""
     assert klamm("up", "--brokers", "1", "--port", "0", "--detach", "--dir", str(home)).code == 0

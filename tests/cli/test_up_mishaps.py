@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -84,6 +85,25 @@ def test_another_cluster_has_the_ports(home: Path, tmp_path: Path) -> None:
         assert moved.code == 0 and f"moved from {servers} to 127.0.0.1:" in moved.err
     finally:
         ended(other)
+
+
+def test_a_copy_of_a_cluster_that_runs_is_another(home: Path, tmp_path: Path) -> None:
+    """It showed the original's processes as its own, and stopped them."""
+    servers = up(home)
+    with_a_record(servers)
+    copy = tmp_path / "copy"
+    shutil.copytree(home, copy)
+    shown = klamm("status", "--dir", str(copy))
+    assert shown.code == 1 and f"no node runs; `klamm up --dir {copy}`" in shown.out
+    assert "was not running" in klamm("node", "kill", "0", "--dir", str(copy)).err
+    assert klamm("down", "--dir", str(copy)).out == "no node was running\n" and states(home) == ["running"]
+    refused = klamm("up", "--detach", "--dir", str(copy))
+    assert f"{servers} is taken by the cluster in {home}; `klamm down --dir {home}` stops it" in refused.err
+    try:
+        up(copy, "--port", "0", "--detach")
+        assert states(copy) == states(home) == ["running"]
+    finally:
+        ended(copy)
 
 
 def three_free_ports() -> int:

@@ -112,6 +112,10 @@ def test_pausing_a_dead_node_is_refused(cluster: LocalCluster) -> None:
     for verb in (cluster.pause, cluster.resume):
         with pytest.raises(LocalError, match=r"node 0 is dead; `klamm node start 0 --dir .*` starts it"):
             verb([0])
+    cluster.start([0])
+    cluster.stop([0])
+    with pytest.raises(LocalError, match=r"node 0 is stopped; `klamm node start 0 --dir .*` starts it"):
+        cluster.resume([0])
 
 
 def test_a_node_that_does_not_stop_in_time_is_named_and_killed(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from klamm.local.deciding import NodeState
 from klamm.local.look import Look
 from klamm.local.looking import LIST_OFFSETS, Looker
 from klamm.local.processes import process_of
+from klamm.local.record import locked
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
@@ -231,6 +232,35 @@ def test_an_end_moves_when_followers_return_though_the_leaders_log_does_not_grow
         looker.look()
         asked = world.asked
         assert looker.look().ends[world.place] == 486 and world.asked == asked, "nothing happens any more"
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_who_stops_a_cluster_says_so_even_of_nodes_that_were_killed(tmp_path: Path, is_killed: bool) -> None:
+    """Whoever watched saw a dead node, and waited for it to return."""
+    cluster = LocalCluster(tmp_path / "cluster")
+    cluster.up(Wish(1, 1, 0))
+    with Looker(cluster) as looker:
+        if is_killed:
+            cluster.kill([0])
+            assert not looker.look().was_stopped
+            assert cluster.down() == []
+        else:
+            cluster.pause([0])
+            cluster.down(timeout_seconds=0)
+        assert looker.look().was_stopped
+        cluster.start([0])
+        assert not looker.look().was_stopped
+        cluster.kill([0])
+        assert not looker.look().was_stopped, "that was no end of the cluster"
+
+
+def test_a_cluster_is_stopped_also_where_that_cannot_be_noted(tmp_path: Path) -> None:
+    """Somebody starts nodes at this moment, or the disk is full."""
+    cluster = LocalCluster(tmp_path / "cluster")
+    cluster.up(Wish(1, 1, 0))
+    with locked(cluster.directory):
+        assert cluster.down() == []
+    assert [state for _, state in cluster.states()] == ["dead"] and not cluster.record().was_stopped
 
 
 def test_nobody_answers(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """DIR/cluster.json: what is written is read again, and a damaged file is said to be one."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from klamm.local.processes import Process
 from klamm.local.record import (
     FILE,
     LOCK,
+    WRITTEN_IN,
     ClusterRecord,
     NodeRecord,
     _document,
@@ -20,6 +24,7 @@ from klamm.local.record import (
     read_record,
     write_record,
 )
+from klamm.runtime.taking import TakenDirectory
 from tests.harness.waiting import wait_until
 
 processes = st.none() | st.builds(Process, st.integers(1, 4_000_000), st.text(max_size=40))
@@ -39,6 +44,7 @@ records = st.builds(
     host=st.just("127.0.0.1"),
     settings=st.dictionaries(st.text(max_size=8), st.text(max_size=8)),
     nodes=st.lists(nodes, max_size=7).map(tuple),
+    was_stopped=st.booleans(),
 )
 
 SIX = ClusterRecord(
@@ -67,6 +73,35 @@ def test_a_record_on_disk(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [FILE], "nothing else is left lying about"
 
 
+def test_processes_that_a_copied_record_names_are_not_the_copys(tmp_path: Path) -> None:
+    directory, copy = tmp_path / "original", tmp_path / "copy"
+    directory.mkdir()
+    write_record(directory, SIX)
+    copytree(directory, copy)
+    assert read_record(copy) == SIX.without_processes() != SIX
+    assert read_record(directory.rename(tmp_path / "moved")) == SIX, "and it has moved with all that runs in it"
+    write_record(copy, SIX)
+    assert read_record(copy) == SIX, "now they are its own"
+
+
+def test_a_node_that_has_its_data_is_the_directorys_own_whatever_its_number_is(tmp_path: Path) -> None:
+    """Some file systems number a directory anew while somebody works in it."""
+    write_record(tmp_path, SIX)
+    document = json.loads((tmp_path / FILE).read_text())
+    (tmp_path / FILE).write_text(json.dumps({**document, WRITTEN_IN: {"device": 1, "inode": 1}}))
+    assert read_record(tmp_path) == SIX.without_processes()
+    node = TakenDirectory(tmp_path / "node-2")
+    assert read_record(tmp_path) == SIX
+    node.let_go()
+
+
+def test_a_record_of_before_is_taken_as_it_is(tmp_path: Path) -> None:
+    document = _document(SIX)
+    del document["was_stopped"]
+    (tmp_path / FILE).write_text(json.dumps(document))
+    assert read_record(tmp_path) == SIX
+
+
 def test_clients_are_told_of_brokers_and_nodes_of_voters() -> None:
     assert SIX.bootstrap_servers == "127.0.0.1:19092,127.0.0.1:19093,127.0.0.1:19094"
     assert SIX.quorum == "0@127.0.0.1:19092,2@127.0.0.1:19094,3@127.0.0.1:19095"
@@ -76,6 +111,12 @@ def test_clients_are_told_of_brokers_and_nodes_of_voters() -> None:
 def test_new_processes_take_the_place_of_old_ones_and_leave_the_others() -> None:
     changed = SIX.with_processes({0: Process(8, "now")})
     assert [node.process for node in changed.nodes] == [Process(8, "now"), None, Process(7, "then"), None]
+
+
+def test_a_cluster_that_was_stopped_is_so_until_a_node_is_started() -> None:
+    stopped = replace(SIX, was_stopped=True)
+    assert stopped.with_processes({}).was_stopped
+    assert not stopped.with_processes({0: Process(8, "now")}).was_stopped
 
 
 def test_a_node_that_is_not_there() -> None:

@@ -34,6 +34,8 @@ exit code 0: done; 1: could not be done; 2: there is no such cluster or node
 
 def run(arguments: Sequence[str]) -> int:
     options = make_parser().parse_args(arguments)
+    # Whoever names a node twice means it once.
+    options.id = list(dict.fromkeys(options.id))
     cluster = LocalCluster(Path(options.dir))
     try:
         record = cluster.record()

@@ -126,7 +126,7 @@ def text(
     if who.elsewhere:
         lines.append(_elsewhere(sorted(who.elsewhere)))
     if seen is None:
-        return "\n".join([*lines, *_why_nobody_answers(directory, who, stopped)])
+        return "\n".join([*lines, *_why_nobody_answers(directory, record, who, stopped)])
     if not who.can_decide:
         heard = next(called(node) for node in who.nodes if asked == (record.host, node.port))
         lines += _why_undecided(directory, who)
@@ -174,12 +174,12 @@ def _table(
     return table(("id", "rack", "roles", "pid", "state", "address", "metrics"), rows)
 
 
-def _why_nobody_answers(directory: Path, who: WhoRuns, stopped: Collection[int]) -> list[str]:
+def _why_nobody_answers(directory: Path, record: ClusterRecord, who: WhoRuns, stopped: Collection[int]) -> list[str]:
     if any(node.is_broker and node.node_id not in who.dead for node in who.nodes):
         return ["no broker answers"] if who.can_decide else _why_undecided(directory, who)
     if who.is_anybody_there:
         return [no_broker_runs(who, directory)]
-    what = "stopped" if len(stopped) == len(who.states) else "no node runs"
+    what = "stopped" if record.was_stopped or len(stopped) == len(who.states) else "no node runs"
     return [f"{what}; `klamm up{directory_option(directory)}` starts it"]
 
 

@@ -65,12 +65,13 @@ def way_back(directory: str | None, asked: str) -> str | None:
     found = cluster_here(directory, asked)
     if found is None or any(takes_connections(address, LISTENS_SECONDS) for address in addresses_of(asked)):
         return None
-    cluster, _ = found
+    cluster, record = found
     # Nobody listens where brokers would: nobody was started elsewhere.
     who = WhoRuns(tuple(cluster.states()))
     if who.is_anybody_there:
         return f"of the cluster in {cluster.directory} {no_broker_runs(who, cluster.directory)}" if who.dead else None
-    how = "was stopped" if len(cluster.stopped(who.states)) == len(who.states) else "does not run any more"
+    was_stopped = record.was_stopped or len(cluster.stopped(who.states)) == len(who.states)
+    how = "was stopped" if was_stopped else "does not run any more"
     up = f"`klamm up{directory_option(cluster.directory)}`"
     return f"the cluster in {cluster.directory} {how}; {up} starts it again, with its data"
 

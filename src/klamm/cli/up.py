@@ -265,9 +265,7 @@ def _stopped_or_killed(cluster: LocalCluster) -> list[int]:
         _say_if_heard("stopping; once more Ctrl-C kills")
         return cluster.down()
     except KeyboardInterrupt:
-        everybody = [node.node_id for node in cluster.record().nodes]
-        cluster.kill(everybody)
-        return everybody
+        return cluster.down(timeout_seconds=0)
 
 
 def _say_if_heard(text: str) -> None:

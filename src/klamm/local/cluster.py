@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 from typing import NamedTuple
@@ -137,8 +138,11 @@ class LocalCluster:
         return begun.record
 
     def down(self, timeout_seconds: float = STOP_SECONDS) -> list[int]:
-        """Stop all nodes, at once; those that had to be killed because they did not stop in time."""
+        """Stop all nodes, at once; those that had to be killed because they did not stop in time. Also where some, or
+        all, were dead before: it is noted, and whoever watches need not wait for them any more."""
         everybody = [node.node_id for node in self.record().nodes]
+        # Before the last one ends: else whoever watches would see them all dead, and not yet why.
+        self._note_stopped()
         late = self.stop(everybody, min(HAND_OVER_SECONDS, timeout_seconds))
         # Where all go, there is nobody to hand over to, and soon no controller to ask: a second signal says so.
         late = self.stop(late, timeout_seconds)
@@ -237,6 +241,11 @@ class LocalCluster:
             command += ["--set", f"{METRICS}={place}"]
         return command
 
+    def _note_stopped(self) -> None:
+        # Whoever holds the record starts nodes: theirs is the last word. And a full disk keeps no cluster running.
+        with suppress(LocalError, OSError), locked(self.directory, waits=False):
+            write_record(self.directory, replace(self.record(), was_stopped=True))
+
     def _undo(self, record: ClusterRecord, known: ClusterRecord | None) -> None:
         """All of them are our own children, and nobody was told of this cluster yet, nor where it has moved."""
         for child in self._children:
@@ -257,17 +266,21 @@ class LocalCluster:
 
     def _signal_until(self, node_ids: Sequence[int], number: signal.Signals, wanted: State) -> None:
         alive = self._alive(node_ids)
-        dead = sorted(set(node_ids) - set(alive))
-        if dead:
-            start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}` starts"
-            one = len(dead) == 1
-            raise LocalError(f"{listed(dead)} {'is' if one else 'are'} dead; {start} {'it' if one else 'them'}")
+        if dead := sorted(set(node_ids) - set(alive)):
+            raise LocalError(self._why_deaf(dead))
         for node_id, process in alive.items():
             signal_to(process, number)
             while state_of(process) != wanted:
                 # Between the signal and its effect there is a moment.
                 if wait_ended(process, LOOK_AGAIN_SECONDS):
                     raise LocalError(f"node {node_id} ended meanwhile")
+
+    def _why_deaf(self, dead: Sequence[int]) -> str:
+        stopped = self.stopped(self.states()).intersection(dead)
+        ways = {"stopped": sorted(stopped), "dead": sorted(set(dead) - stopped)}
+        ended = ", ".join(f"{listed(who)} {'is' if len(who) == 1 else 'are'} {how}" for how, who in ways.items() if who)
+        start = f"`klamm node start {' '.join(map(str, dead))} --dir {shlex.quote(str(self.directory))}`"
+        return f"{ended}; {start} starts {'it' if len(dead) == 1 else 'them'}"
 
     def _check_way_is_clear(self, known: ClusterRecord | None, wish: Wish, fresh: bool) -> None:
         if fresh:

@@ -46,6 +46,8 @@ class Look:
     """By broker; of those that serve metrics."""
     stopped: frozenset[int] = frozenset()
     """Of the nodes that are dead, those that were asked to end, and did."""
+    was_taken_down: bool = False
+    """Somebody has stopped the cluster as a whole, or is about to."""
 
     @property
     def own(self) -> list[PartitionSeen]:
@@ -73,7 +75,8 @@ class Look:
     @property
     def was_stopped(self) -> bool:
         """All of it, on purpose. Nodes that died are something else: whoever watches may start them again."""
-        return len(self.stopped) == len(self.nodes)
+        is_meant = self.was_taken_down or len(self.stopped) == len(self.nodes)
+        return is_meant and not self.who_runs.is_anybody_there
 
     def behind(self, broker_id: int, partition: TopicPartition) -> int:
         """How many records a replica lacks."""

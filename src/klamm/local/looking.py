@@ -97,7 +97,7 @@ class Looker:
             self._is_undecided = False
         before = self._last or Look(0.0, record.nodes, known)
         made = self._made(record, known, seen, before, [node.node_id for node in running])
-        self._last = replace(made, stopped=self._cluster.stopped(states))
+        self._last = replace(made, stopped=self._cluster.stopped(states), was_taken_down=record.was_stopped)
         self._spent_seconds = time.process_time() - began
         return self._last
 

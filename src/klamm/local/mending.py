@@ -4,7 +4,6 @@ A directory that holds something else; data of another version or cluster; nodes
 that somebody listens on. And a fresh start, which deletes what an earlier cluster left, and nothing else.
 """
 
-import fcntl
 import re
 import shlex
 import shutil
@@ -14,7 +13,7 @@ from klamm.local.agreeing import Wish, differences, properties_of
 from klamm.local.listeners import cluster_on, listener_on, node_in
 from klamm.local.problems import LocalError, PortsTaken
 from klamm.local.processes import state_of
-from klamm.local.record import FILE, ClusterRecord, read_record, remove_record
+from klamm.local.record import FILE, ClusterRecord, is_in_use, read_record, remove_record
 from klamm.local.topology import listed
 from klamm.log.checkpoint import META_PROPERTIES, read_meta_properties
 from klamm.runtime.taking import LOCK
@@ -131,7 +130,7 @@ def check_may_be_deleted(directory: Path) -> None:
     for path in _node_directories(directory):
         if not _is_of_a_node(path):
             raise LocalError(f"{path} does not look like the data of a node, and is not deleted; {ELSEWHERE}")
-        if _is_in_use(path):
+        if is_in_use(path):
             held = None if _is_known_to_run(directory) else _held_by(directory)
             raise LocalError(
                 held or f"{path} is in use: the cluster runs; `klamm down --dir {_quoted(directory)}` stops it first"
@@ -190,7 +189,7 @@ def _is_known_to_run(directory: Path) -> bool:
 def _held_by(directory: Path) -> str | None:
     """Of nodes that run and that no record names, so that no other command finds them: who they are, and what ends
     them. None where no node's directory is in use."""
-    in_use = [path for path in _node_directories(directory) if _is_in_use(path)]
+    in_use = [path for path in _node_directories(directory) if is_in_use(path)]
     if not in_use:
         return None
     holders = {path.name: node_in(path, LOCK) for path in in_use}
@@ -213,20 +212,6 @@ def _is_of_a_node(path: Path) -> bool:
     inside = {each.name: each for each in path.iterdir()}
     lock = inside.pop(LOCK, None)
     return bool(OF_A_NODE & set(inside)) or (not inside and (lock is None or lock.stat().st_size == 0))
-
-
-def _is_in_use(path: Path) -> bool:
-    try:
-        with (path / LOCK).open("r") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    except OSError as error:
-        # Another user's, perhaps. Nobody is accused, and nothing deleted.
-        raise LocalError(f"{path} cannot be looked into: {error.strerror}") from error
-    return False
 
 
 def _quoted(directory: Path) -> str:

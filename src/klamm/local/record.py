@@ -1,8 +1,11 @@
 """What is known of a cluster on this machine, kept in DIR/cluster.json: its nodes, their places and their processes.
 
 The file is replaced as a whole and changed under a lock, so that two commands at once leave both their changes in it.
+It says which directory it was written in, too: a copy of that directory knows the cluster, and none of its processes
+are the copy's. Moved, the directory is the same.
 """
 
+import fcntl
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +18,12 @@ from klamm.local.problems import LocalError
 from klamm.local.processes import Process
 from klamm.local.topology import PlannedNode
 from klamm.runtime.locks import locked_file
+from klamm.runtime.taking import LOCK as NODES_LOCK
 
 FILE, LOCK = "cluster.json", ".cluster.lock"
 FORMAT = 1
 METRICS = "klamm.metrics.listener"
+WRITTEN_IN = "written_in"
 USUAL_REPLICATION = 3
 
 
@@ -40,6 +45,9 @@ class ClusterRecord:
     settings: Mapping[str, str]
     """As whoever made it wished."""
     nodes: tuple[NodeRecord, ...]
+    was_stopped: bool = False
+    """Somebody has stopped it as a whole, and nobody has started a node since. How each of them ended, by a signal or
+    long before, does not matter."""
 
     @property
     def given_settings(self) -> Mapping[str, str]:
@@ -91,8 +99,12 @@ class ClusterRecord:
         return None if place is None else f"http://{place}/metrics"
 
     def with_processes(self, processes: Mapping[int, Process]) -> "ClusterRecord":
+        """Of nodes that were just started."""
         nodes = (replace(node, process=processes.get(node.node_id, node.process)) for node in self.nodes)
-        return replace(self, nodes=tuple(nodes))
+        return replace(self, nodes=tuple(nodes), was_stopped=self.was_stopped and not processes)
+
+    def without_processes(self) -> "ClusterRecord":
+        return replace(self, nodes=tuple(replace(node, process=None) for node in self.nodes))
 
 
 def read_record(directory: Path) -> ClusterRecord | None:
@@ -112,17 +124,19 @@ def read_record(directory: Path) -> ClusterRecord | None:
                 f"{path} is of format {document['format']}, and this version of Klamm knows {FORMAT}. Use the version "
                 f"that wrote it; or {mend}"
             )
-        return _record_of(document)
+        record = _record_of(document)
     except (ValueError, TypeError, KeyError) as error:
         raise LocalError(
             f"{path} is damaged ({error!r}); the nodes' data beside it is not touched. Put the file back; or {mend}"
         ) from error
+    return record.without_processes() if _is_copied(directory, document, record) else record
 
 
 def write_record(directory: Path, record: ClusterRecord) -> None:
     path = directory / FILE
     temporary = path.with_name(f"{FILE}.tmp")
-    temporary.write_text(json.dumps(_document(record), indent=2) + "\n", encoding="utf-8")
+    document = {**_document(record), WRITTEN_IN: _identity(directory)}
+    temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     temporary.replace(path)
 
 
@@ -131,12 +145,12 @@ def remove_record(directory: Path) -> None:
 
 
 @contextmanager
-def locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path, *, waits: bool = True) -> Iterator[None]:
     """While this is held, nobody else changes the record. A directory that was made for it, and in which nothing was
-    left, is removed again."""
+    left, is removed again. LocalError if somebody else holds it and nobody waits for them."""
     try:
         made = [each for each in (directory, *directory.parents) if not each.exists()]
-        lock = locked_file(directory / LOCK, waits=True)
+        lock = locked_file(directory / LOCK, waits=waits)
     except OSError as error:
         raise LocalError(f"the directory {directory} cannot be used: {error.strerror}") from error
     with lock:
@@ -157,12 +171,42 @@ def _remove_unused(directory: Path, made: Sequence[Path]) -> None:
                 path.rmdir()
 
 
+def is_in_use(path: Path) -> bool:
+    """Whether a process has this directory of a node."""
+    try:
+        with (path / NODES_LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        # Another user's, perhaps. Nobody is accused, and nothing deleted.
+        raise LocalError(f"{path} cannot be looked into: {error.strerror}") from error
+    return False
+
+
+def _is_copied(directory: Path, document: Any, record: ClusterRecord) -> bool:
+    """Records of the time before this was noted are taken as they are."""
+    written_in = document.get(WRITTEN_IN)
+    if written_in is None or written_in == _identity(directory):
+        return False
+    # Some file systems, as those that a virtual machine is lent, give a directory another number now and then.
+    return not any(is_in_use(directory / f"node-{node.node_id}") for node in record.nodes)
+
+
+def _identity(directory: Path) -> dict[str, int]:
+    found = directory.stat()
+    return {"device": found.st_dev, "inode": found.st_ino}
+
+
 def _document(record: ClusterRecord) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "cluster_id": record.cluster_id,
         "host": record.host,
         "settings": dict(record.settings),
+        "was_stopped": record.was_stopped,
         "nodes": [
             {
                 "id": node.node_id,
@@ -192,7 +236,8 @@ def _record_of(document: Any) -> ClusterRecord:
         )
         for node in document["nodes"]
     )
-    return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes)
+    was_stopped = bool(document.get("was_stopped", False))
+    return ClusterRecord(document["cluster_id"], document["host"], document["settings"], nodes, was_stopped)
 
 
 def _port_or_none(value: Any) -> int | None:

@@ -129,7 +129,7 @@ def test_a_verb_is_offered_the_nodes_to_whom_it_can_be_done(home: Path, tmp_path
             write_record(tmp_path, record.with_processes(processes))
             found = {verb: names("nodes", "node", verb, "--dir", str(tmp_path), "") for verb in VERBS}
             assert names("nodes", "node", "kill", "0", "--dir", str(tmp_path), "1") == ["1"]
-            assert names("nodes", "config", "show", "broker", "--dir", str(tmp_path), "") == ["0", "1", "2"]
+            assert names("nodes", "config", "show", "broker", "--dir", str(tmp_path), "") == ["0", "1", "2", "all"]
             assert offered(home, "node", "resume", "--dir", str(tmp_path), "") == ["1"]
         finally:
             paused.kill()
@@ -169,6 +169,7 @@ def test_bash_offers_the_names_that_the_cluster_knows(
     assert offered(home, "topic", "describe", "--bootstrap", servers, "__cons") == ["__consumer_offsets"]
     assert offered(home, "topic", "delete", "--bootstrap", servers, "__cons") == []
     assert offered(home, "topic", "delete", "--bootstrap", servers, topic) == [topic]
+    assert offered(home, "topic", "delete", topic, "--bootstrap", servers, topic) == [], "named already"
 
 
 def test_nobody_there_is_no_trouble_for_whoever_presses_a_key(home: Path) -> None:

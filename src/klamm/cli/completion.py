@@ -27,6 +27,8 @@ examples:
 
 NODES, TOPIC_SETTINGS, BROKER_SETTINGS = "nodes", "topic-settings", "broker-settings"
 SHELLS = ("bash", "zsh", "fish")
+ALL_BROKERS = "all"
+"""For `klamm config`, beside the number of one."""
 NAMES, LINE = "--names", "--line"
 OWNER_AT = 3
 """So many words stand before the name in `klamm config set topic invoice`."""
@@ -111,9 +113,9 @@ def _names(kind: str, command: Sequence[str], options: argparse.Namespace) -> li
     if kind in (TOPIC_SETTINGS, BROKER_SETTINGS):
         return _settings(kind, is_looking=command[:2] == ["config", "show"])
     addresses = addresses_of(bootstrap_of(options, tell=False))
-    if kind == "groups":
-        return _groups(addresses)
-    return _topics(addresses, is_deleting=command[:2] == ["topic", "delete"])
+    found = _groups(addresses) if kind == "groups" else _topics(addresses, command[:2] == ["topic", "delete"])
+    # Whoever names several names none of them twice.
+    return [name for name in found if name not in command[2:]]
 
 
 def _nodes(command: Sequence[str], options: argparse.Namespace) -> list[str]:
@@ -126,7 +128,7 @@ def _nodes(command: Sequence[str], options: argparse.Namespace) -> list[str]:
     nodes = () if record is None else record.nodes
     wanted = NODES_FOR.get(command[1]) if command[:1] == ["node"] and len(command) > 1 else None
     if wanted is None:
-        return [str(node.node_id) for node in nodes]
+        return [*([ALL_BROKERS] if command[:1] == ["config"] else []), *(str(node.node_id) for node in nodes)]
     return [
         name
         for node in nodes

@@ -160,7 +160,12 @@ def test_after_an_outage_a_group_may_have_to_let_us_in_again() -> None:
         world.waiting.tell_of_group("g", lambda: None)
         world.waiting.tell_of_group("g", lambda: None)
     assert world.said == [STUCK, "what was in the way is over", f"waiting to be let into group g: {FORMER}"] * 2
+    world.waiting.maybe_tell_of_entry()
+    assert world.said[-1].startswith("waiting"), "not yet"
     is_in = True
+    for _ in range(2):
+        world.waiting.heard([SimpleNamespace(partition=lambda: 3)])
+    assert world.said[-2:] == [f"waiting to be let into group g: {FORMER}", "let into group g"]
     world.problem = NoLeader("t", 3)
     world.waiting.look(5.0)
     world.problem = None

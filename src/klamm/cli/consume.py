@@ -216,6 +216,7 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
         _maybe_stop(reading, consumption, waiting, quiet_seconds)
         if options.group and not reading.has_begun:
             waiting.tell_of_group(options.group, lambda: undecided(options.dir, bootstrap))
+        waiting.maybe_tell_of_entry()
 
     reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=consumption.follows)
     # Messages come and go in tens of thousands, none in a circle: looking for one would take a quarter of the time.

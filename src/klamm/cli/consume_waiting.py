@@ -57,6 +57,8 @@ class Waiting:
         self._refused_since = 0.0
         """After how many quiet seconds it was refused first, of those that do not end by waiting."""
         self._has_told_of_group = False
+        self._is_outside: str | None = None
+        """The group that we were told to have to wait for."""
 
     def look(self, quiet_seconds: float) -> Mapping[int, int] | None:
         """Where the partitions end now; None where somebody is away."""
@@ -73,6 +75,8 @@ class Waiting:
 
     def heard(self, messages: Sequence[Any]) -> None:
         """Records of the partition that was waited for, or of any if nobody answered at all."""
+        if messages:
+            self.maybe_tell_of_entry()
         obstacle = self._obstacle
         if obstacle is None or not messages:
             return
@@ -82,8 +86,14 @@ class Waiting:
     def tell_of_group(self, group: str, ask_why: Callable[[], str | None]) -> None:
         """It has not let us in; once, and once more after an outage: we are there ourselves as who we were before."""
         if not self._has_told_of_group:
-            self._has_told_of_group = True
+            self._has_told_of_group, self._is_outside = True, group
             self._tell(f"waiting to be let into group {group}: {ask_why() or FORMER}")
+
+    def maybe_tell_of_entry(self) -> None:
+        """Whoever was told to have to wait wants to know that it is over."""
+        if self._is_outside is not None and self._is_in():
+            self._tell(f"let into group {self._is_outside}")
+            self._is_outside = None
 
     def _is_for_good(self, problem: Refused | NoAnswer, quiet_seconds: float) -> bool:
         if not self._follows:

@@ -48,7 +48,7 @@ examples:
   klamm pipeline run invoice.py --reset --drop-tables      from the beginning, into empty tables
 
 exit code 0: --once has read everything, or a run without it was stopped; 1: it failed; 2: asked for in a way that makes
-no sense; 130: --once was stopped before it had read everything, or any run before its first batch, or at once
+no sense; 130: --once was stopped before it had read everything, or any run while Spark was starting, or at once
 """
 
 CHECK = """\

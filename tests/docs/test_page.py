@@ -12,6 +12,7 @@ import pytest
 from tests.docs.blocks import ROOT
 from tests.docs.leftovers import end_marked
 from tests.docs.page import LEFT, MARK, NOT_HERE
+from tests.harness.waiting import wait_until
 
 WRONG = {
     "a command that fails": ("```sh\ntrue\nls nothing-there\ntrue\n```\n", "this failed: ls nothing-there"),
@@ -119,5 +120,8 @@ def test_a_page_is_one_terminal(tmp_path: Path) -> None:
 def test_who_was_left_running_is_ended(tmp_path: Path) -> None:
     mark = uuid.uuid4().hex
     left = subprocess.Popen(["sleep", "300"], env=os.environ | {MARK: mark}, start_new_session=True)
+    # Popen returns when the program is being put in place, which is a moment before its environment can be read.
+    environment = Path(f"/proc/{left.pid}/environ")
+    wait_until(lambda: mark.encode() in environment.read_bytes(), "the mark can be seen")
     assert end_marked(MARK, mark) == 1
     assert left.wait(10) == -9

@@ -130,6 +130,7 @@ def test_a_verb_is_offered_the_nodes_to_whom_it_can_be_done(home: Path, tmp_path
             found = {verb: names("nodes", "node", verb, "--dir", str(tmp_path), "") for verb in VERBS}
             assert names("nodes", "node", "kill", "0", "--dir", str(tmp_path), "1") == ["1"]
             assert names("nodes", "config", "show", "broker", "--dir", str(tmp_path), "") == ["0", "1", "2", "all"]
+            assert names("nodes", "config", "set", "broker", "0", "--dir", str(tmp_path), "") == []
             assert offered(home, "node", "resume", "--dir", str(tmp_path), "") == ["1"]
         finally:
             paused.kill()

@@ -108,6 +108,8 @@ def _names_its_owner(kind: str, command: Sequence[str]) -> bool:
 
 
 def _names(kind: str, command: Sequence[str], options: argparse.Namespace) -> list[str]:
+    if command[:1] == ["config"] and len(command) > OWNER_AT and kind not in (TOPIC_SETTINGS, BROKER_SETTINGS):
+        return []  # Whose settings they are is said already.
     if kind == NODES:
         return _nodes(command, options)
     if kind in (TOPIC_SETTINGS, BROKER_SETTINGS):

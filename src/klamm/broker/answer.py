@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from klamm.broker.slices import Work
 from klamm.ids import Now, Offset
 
 if TYPE_CHECKING:
@@ -48,7 +49,17 @@ class Applied:
     offset: Offset
 
 
-Condition: TypeAlias = Committed | Durable | Changed | Applied
+@dataclass(slots=True)
+class Finished:
+    """This work is done. It runs in slices between turns (`broker/slices.py`); its connection is not read meanwhile.
+
+    If its deadline comes first, or its connection goes, the rest of it is never done.
+    """
+
+    work: Work
+
+
+Condition: TypeAlias = Committed | Durable | Changed | Applied | Finished
 
 
 @dataclass(slots=True)

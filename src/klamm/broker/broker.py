@@ -18,6 +18,7 @@ from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
 from klamm.broker.replication import Replication
 from klamm.broker.sessions import Sessions
+from klamm.broker.slices import Slices
 from klamm.broker.topic_settings import TopicSettings, topic_settings
 from klamm.broker.waiting import Waiting
 from klamm.config.broker_config import BrokerConfig
@@ -56,7 +57,8 @@ class Broker:
         self.image: Image = metadata_image.EMPTY
         self.grown: list[Partition] = []
         self.news_for_followers: dict[Partition, None] = {}
-        self.waiting = Waiting()
+        self.slices = Slices()
+        self.waiting = Waiting(self.slices)
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
         self.replication = Replication(self, tell)
         slots = config.integer("max.incremental.fetch.session.cache.slots")

@@ -6,10 +6,12 @@ collected, and the node answers it when the step settles.
 """
 
 from collections.abc import Callable
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from klamm.broker.answer import Applied, Changed, Committed, Later
+from klamm.broker.answer import Applied, Changed, Committed, Finished, Later
+from klamm.broker.slices import Slices
 from klamm.ids import NO_OFFSET, Now, Offset
 from klamm.partition.partition import Partition
 
@@ -66,7 +68,8 @@ class OffsetQueue:
 
 
 class Waiting:
-    def __init__(self) -> None:
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
         self._committed: dict[Partition, OffsetQueue] = {}
         self._durable: dict[Partition, OffsetQueue] = {}
         self._applied = OffsetQueue()
@@ -85,6 +88,8 @@ class Waiting:
                 self._fetches.setdefault(subject, {})[waiter] = None
         elif isinstance(until, Applied):
             self._applied.add(until.offset, waiter)
+        elif isinstance(until, Finished):
+            self._slices.add(until.work, partial(self._finished, waiter), lambda: waiter.answered)
         else:
             queues = self._committed if isinstance(until, Committed) else self._durable
             waiter.open = len(until.targets)
@@ -164,6 +169,11 @@ class Waiting:
     def __len__(self) -> int:
         return self._open
 
+    def _finished(self, waiter: Waiter, error: Exception | None, now: Now) -> None:
+        if error is not None:
+            waiter.later.then = partial(_raise, error)
+        self._release(waiter, in_time=True)
+
     def _reached(self, queues: dict[Partition, OffsetQueue], partition: Partition, offset: Offset) -> None:
         queue = queues.get(partition)
         if queue is None:
@@ -205,3 +215,8 @@ class Waiting:
                     fetches.pop(waiter, None)
                     if not fetches:
                         del self._fetches[subject]
+
+
+def _raise(error: Exception, now: Now, in_time: bool) -> object:
+    """In the place of a response: whoever delivers it says how a handler's failure ends."""
+    raise error

@@ -11,7 +11,7 @@ version 0 with UNSUPPORTED_VERSION and the list.
 from collections.abc import Callable
 from typing import TypeAlias
 
-from klamm.broker.answer import Answer, Elsewhere, Later, Reply, Silence
+from klamm.broker.answer import Answer, Elsewhere, Finished, Later, Reply, Silence
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
 from klamm.broker.waiting import Waiter
@@ -235,7 +235,11 @@ class Dispatch:
             send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
 
     def _wait(self, connection: ServerConnection, later: Later, place: Place, times: Times, asked_ms: float) -> None:
+        is_work = isinstance(later.until, Finished)
+
         def deliver(now: Now, in_time: bool) -> None:
+            if is_work:
+                connection.is_busy = False
             try:
                 response = later.then(now, in_time)
                 pieces = encoded_response(API_BY_KEY[place.api], place.version, place.correlation_id, response)
@@ -250,6 +254,7 @@ class Dispatch:
             self._touch(connection)
 
         connection.wait(place)
+        connection.is_busy = is_work
         self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
 
     def _failed(self, peer: str, key: int, version: int) -> None:

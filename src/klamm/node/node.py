@@ -2,7 +2,7 @@
 
 This file is the table of what happens on which event, and the order in which a step settles: partitions that grew,
 metadata that was committed, those who waited for either, then one send per connection, the flush, the next wake-up.
-Followers hear of what was written when nobody else is ready (`Yield`).
+Followers hear of what was written, and long work goes on, when nobody else is ready (`Yield`).
 Anything with an `if` about Kafka belongs lower.
 """
 
@@ -179,6 +179,9 @@ class Node:
                 return
             cost += COST.get(frame[1], MOST_COST)
             left -= 1
+            if connection.is_busy:
+                self._pause(connection, left)
+                return
 
     def _drained(self, event: Drained, now: Now) -> None:
         connection = self._connections.get(event.connection)
@@ -205,6 +208,7 @@ class Node:
     def _yielded(self, event: Yielded, now: Now) -> None:
         self._is_yielding = False
         self.broker.tell_followers()
+        self.broker.slices.run_slice(now)
 
     # Settling.
 
@@ -232,7 +236,7 @@ class Node:
             self._send(effects)
         if flush is not None:
             effects.append(flush)
-        if broker.news_for_followers and not self._is_yielding:
+        if (broker.news_for_followers or broker.slices) and not self._is_yielding:
             self._is_yielding = True
             effects.append(Yield())
         self._set_alarm(effects)
@@ -273,6 +277,7 @@ class Node:
     def _has_room(self, connection: ServerConnection) -> bool:
         return (
             self._is_serving
+            and not connection.is_busy
             and len(connection.queue) < MOST_WAITING // 2
             and connection.queued_bytes <= MOST_OUTGOING_BYTES
         )

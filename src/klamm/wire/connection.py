@@ -24,6 +24,7 @@ class ServerConnection:
         "closing",
         "drained",
         "id",
+        "is_busy",
         "left",
         "outgoing",
         "outgoing_bytes",
@@ -46,6 +47,8 @@ class ServerConnection:
         self.closing = False
         self.paused = False
         self.drained = True
+        self.is_busy = False
+        """A request of it is worked on in slices; what comes behind it must not overtake it."""
         self.left: int | None = None
         """How many requests of this step were not taken, if it has to be paused."""
 

@@ -14,6 +14,7 @@ from klamm.broker.answer import Answer, Later, Reply
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
 from klamm.broker.replication import IsrAsk
+from klamm.broker.speaker import Speaker
 from klamm.broker.waiting import Waiter
 from klamm.config import BrokerConfig
 from klamm.facts import Fact
@@ -166,8 +167,11 @@ class Member:
     def ask(
         self, handle: Callable[[Any, Call], Answer], request: Any, version: int, then: Callable[[Any], None]
     ) -> None:
-        """`then` is called with the answer, now or later."""
-        answer = handle(request, Call(self.broker, version, "test", 1, "test", self.world.now))
+        """`then` is called with the answer, now or later. Replicas are believed: who asks is not what these tests
+        are about."""
+        state = getattr(request, "replica_state", None)
+        speaker = None if state is None else Speaker(state.replica_id, b"", is_this_node=True)
+        answer = handle(request, Call(self.broker, version, "test", 1, "test", self.world.now, speaker))
         if isinstance(answer, Reply):
             then(answer.response)
         else:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from klamm.broker.answer import Answer, Later, Reply
 from klamm.broker.call import Call
+from klamm.broker.speaker import Speaker
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers import TABLE, handler
 from klamm.ids import Now, Offset
@@ -19,6 +20,8 @@ class Controlled:
     def __init__(self, brokers: int = 3, **settings: str) -> None:
         self.world = World(brokers, **settings)
         self.is_here = True
+        self.is_believed = True
+        """Whether a broker's request comes over a connection of this broker's."""
         self.refuses: KafkaError | None = None
 
     def answer(self, api: str, request: object, version: int) -> Answer:
@@ -28,7 +31,10 @@ class Controlled:
             propose=self._propose,
             config=self.world.config,
         )
-        call = Call(cast(Any, broker), version, "a-client", 1, "a-peer", self.world.now)
+        speaker = None
+        if self.is_believed:
+            speaker = Speaker(getattr(request, "broker_id", -1), b"", is_this_node=True)
+        call = Call(cast(Any, broker), version, "a-client", 1, "a-peer", self.world.now, speaker)
         (key,) = (key for key, name in TABLE.items() if name == api)
         return handler(key)(request, call)
 

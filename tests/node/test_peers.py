@@ -1,5 +1,6 @@
 """Connections to other nodes: dialled when needed, answers to whoever asked, and evidence that a process is dead."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ class Talking:
         self.answers: list[Any] = []
         self.told: list[Fact] = []
         self.asked_here: list[object] = []
-        self.peers = Peers(1, self._ask_here, self.told.append)
+        self.peers = Peers(1, self._ask_here, Random(1), self.told.append)
 
     def _ask_here(self, api: int, version: int, request: object, deadline_ms: float, then: Any, now: Now) -> None:
         self.asked_here.append(request)

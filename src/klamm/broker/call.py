@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from klamm.broker.speaker import Speaker
 from klamm.ids import Now
 
 if TYPE_CHECKING:
@@ -9,10 +10,17 @@ if TYPE_CHECKING:
 
 
 class Call:
-    __slots__ = ("broker", "client_id", "connection", "now", "peer", "version")
+    __slots__ = ("broker", "client_id", "connection", "now", "peer", "speaker", "version")
 
     def __init__(
-        self, broker: "Broker", version: int, client_id: str | None, connection: int, peer: str, now: Now
+        self,
+        broker: "Broker",
+        version: int,
+        client_id: str | None,
+        connection: int,
+        peer: str,
+        now: Now,
+        speaker: Speaker | None = None,
     ) -> None:
         self.broker = broker
         self.version = version
@@ -20,6 +28,7 @@ class Call:
         self.connection = connection
         self.peer = peer
         self.now = now
+        self.speaker = speaker
 
     @property
     def client_host(self) -> str:

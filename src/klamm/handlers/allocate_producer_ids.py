@@ -2,6 +2,7 @@
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
+from klamm.broker.speaker import check_speaker
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
 from klamm.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -12,6 +13,7 @@ def handle(request: AllocateProducerIdsRequest, call: Call) -> Answer:
     if controller is None:
         return Reply(AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER))
     try:
+        check_speaker(call, request.broker_id)
         decision = controller.allocate_producer_ids(request.broker_id, request.broker_epoch)
     except KafkaError as error:
         return Reply(AllocateProducerIdsResponse(error_code=error.code))

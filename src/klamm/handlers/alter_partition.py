@@ -7,6 +7,7 @@ from itertools import groupby
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
+from klamm.broker.speaker import check_speaker
 from klamm.controller.alterations import EPOCH_NOT_KNOWN
 from klamm.controller.wishes import AlteredPartition, PartitionAlteration
 from klamm.errors import ErrorCode, KafkaError
@@ -41,6 +42,7 @@ def handle(request: AlterPartitionRequest, call: Call) -> Answer:
         for each in topic.partitions
     ]
     try:
+        check_speaker(call, request.broker_id)
         decision = controller.alter_partition(request.broker_id, request.broker_epoch, wishes)
     except KafkaError as error:
         return Reply(AlterPartitionResponse(error_code=error.code))

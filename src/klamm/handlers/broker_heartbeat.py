@@ -5,6 +5,7 @@ Left out: directories that failed or are cordoned, one by one. A node has one, a
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
+from klamm.broker.speaker import check_speaker
 from klamm.controller.brokers import BrokerHeartbeat
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
@@ -23,6 +24,7 @@ def handle(request: BrokerHeartbeatRequest, call: Call) -> Answer:
         want_shut_down=request.want_shut_down,
     )
     try:
+        check_speaker(call, request.broker_id)
         decision = broker.controller.heartbeat(beat, broker.quorum.log.end_offset, call.now)
     except KafkaError as error:
         return Reply(BrokerHeartbeatResponse(error_code=error.code))

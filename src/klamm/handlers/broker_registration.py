@@ -2,6 +2,7 @@
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
+from klamm.broker.speaker import check_newcomer
 from klamm.controller.brokers import BrokerRegistration
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
@@ -14,8 +15,10 @@ def handle(request: BrokerRegistrationRequest, call: Call) -> Answer:
     if broker.controller is None:
         return Reply(BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER))
     try:
+        registration = _registration(request)
+        check_newcomer(call, request.broker_id, request.incarnation_id, registration.endpoints)
         next_offset = broker.quorum.log.end_offset
-        decision = broker.controller.register_broker(_registration(request), next_offset, call.now)
+        decision = broker.controller.register_broker(registration, next_offset, call.now)
     except KafkaError as error:
         return Reply(BrokerRegistrationResponse(error_code=error.code))
 

@@ -9,8 +9,10 @@ outside the log is it OFFSET_OUT_OF_RANGE. A client that tells the epoch of its 
 parted from ours. Where `replica.selector.class` is Kafka's RackAwareReplicaSelector, a consumer that says where it is
 (11+) is sent to an in-sync replica in its rack, and followers serve consumers; elsewhere only the leader does.
 
-Followers (a replica id, from version 15 on with their broker's epoch) read to the log's end; what they ask for tells
-the leader how far they are. The log of the metadata quorum is fetched with the same API, and answered by the quorum.
+Followers (from version 15 on a replica id with its broker's epoch, over a connection that this broker has confirmed)
+read to the log's end; what they ask for tells the leader how far they are. Earlier versions name no epoch and are
+refused to whoever names a replica. The log of the metadata quorum is fetched with the same API, and answered by the
+quorum.
 """
 
 from collections.abc import Iterable
@@ -18,14 +20,15 @@ from collections.abc import Iterable
 from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
 from klamm.broker.sessions import FINAL_EPOCH, FIRST_EPOCH, NO_SESSION, Key, Position, Session
-from klamm.errors import KafkaError
+from klamm.broker.speaker import check_speaker
+from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers import quorum_fetch
 from klamm.handlers.fetch_answer import FIRST_VERSION_WITH_READING_FROM_FOLLOWERS, FetchAnswer
 from klamm.handlers.fetch_by_follower import FollowerFetch
-from klamm.ids import NO_BROKER
-from klamm.partition.progress import NO_BROKER_EPOCH
-from klamm.wire.messages.fetch import FetchRequest, FetchResponse
+from klamm.ids import NO_BROKER, BrokerId
+from klamm.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
+FIRST_VERSION_WITH_ERROR = 7
 FIRST_VERSION_WITH_IDS = 13
 FIRST_VERSION_WITH_REPLICA_STATE = 15
 READ_COMMITTED = 1
@@ -38,7 +41,7 @@ def handle(request: FetchRequest, call: Call) -> Answer:
     try:
         fetch = _understood(request, call)
     except KafkaError as error:
-        return Reply(FetchResponse(error_code=error.code, session_id=request.session_id))
+        return Reply(_refused(request, call.version, error.code))
     if fetch.answers_at_once():
         return Reply(fetch.response())
     return Later(
@@ -50,10 +53,9 @@ def handle(request: FetchRequest, call: Call) -> Answer:
 
 def _understood(request: FetchRequest, call: Call) -> FetchAnswer:
     """Which partitions this fetch is about: its own, or those of its session."""
+    follower, replica_epoch = _follower(request, call)
     sessions = call.broker.sessions
     by_id = call.version >= FIRST_VERSION_WITH_IDS
-    replica_id, replica_epoch = _replica(request, call.version)
-    follower = max(replica_id, NO_BROKER)
     wanted = list(_positions(request, by_id))
     session: Session | None = None
     if request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH):
@@ -102,11 +104,36 @@ def _understood(request: FetchRequest, call: Call) -> FetchAnswer:
     )
 
 
-def _replica(request: FetchRequest, version: int) -> tuple[int, int]:
-    """Which broker asks, in which life; negative for consumers."""
-    if version >= FIRST_VERSION_WITH_REPLICA_STATE:
-        return request.replica_state.replica_id, request.replica_state.replica_epoch
-    return request.replica_id, NO_BROKER_EPOCH
+def _follower(request: FetchRequest, call: Call) -> tuple[BrokerId, int]:
+    """Which broker asks, in which life; NO_BROKER for consumers. Raise unless it is this broker that asks: where it
+    stands counts, and it reads what is not committed."""
+    if call.version < FIRST_VERSION_WITH_REPLICA_STATE:
+        if request.replica_id >= 0:
+            reason = "Followers tell their broker epoch: they fetch with version 15 or later."
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, reason)
+        return NO_BROKER, NO_BROKER
+    state = request.replica_state
+    if state.replica_id < 0:
+        return NO_BROKER, NO_BROKER
+    check_speaker(call, state.replica_id, state.replica_epoch)
+    return state.replica_id, state.replica_epoch
+
+
+def _refused(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+    """All of it. Older versions say that of each partition."""
+    response = FetchResponse(error_code=code, session_id=request.session_id)
+    if version < FIRST_VERSION_WITH_ERROR:
+        response.responses = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(partition_index=each.partition, error_code=code, high_watermark=-1)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    return response
 
 
 def _positions(request: FetchRequest, by_id: bool) -> Iterable[Position]:

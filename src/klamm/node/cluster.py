@@ -14,6 +14,7 @@ from klamm.facts import Tell
 from klamm.ids import NO_BROKER, Now, drawn_uuid
 from klamm.log.files import Files
 from klamm.metadata.image import Endpoint
+from klamm.node.confirmation import Confirmations
 from klamm.node.dispatch import Dispatch
 from klamm.node.effects import Effect, Stop
 from klamm.node.errands import Errands
@@ -26,6 +27,7 @@ from klamm.node.metadata import Metadata
 from klamm.node.peers import Peers, Purpose
 from klamm.node.replicating import Replicating
 from klamm.quorum.voters import Voter, Voters
+from klamm.wire.claims import Claim, TokenAnswer
 from klamm.wire.connection import ServerConnection
 
 TO_BE_TOLD_ANEW = (Purpose.MEMBERSHIP, Purpose.IN_SYNC)
@@ -43,18 +45,21 @@ class Cluster:
         self._broker = broker
         self._random = random
         self._tell = tell
-        self.peers = Peers(broker.node_id, self._ask_here, tell)
+        self.peers = Peers(broker.node_id, self._ask_here, random, tell)
         self.metadata = Metadata(broker, files, random, self.peers, tell)
         controller = self.metadata.controller_peer
         self.forwarding = Forwarding(self.peers, controller, broker.waiting, touch)
         self.membership = Membership(broker, self.peers, controller, tell)
         self.leaving = Leaving(broker, self.membership, self.metadata)
         self.replicating = Replicating(broker, self.peers, controller)
-        self.dispatch = Dispatch(broker, touch, self.forwarding.forward, tell)
+        self.confirmations = Confirmations(broker, self.peers, touch)
+        self.dispatch = Dispatch(
+            broker, touch, self.forwarding.forward, self.confirmations.wait, self._answer_question, tell
+        )
         self.peers.suspects = broker.absent.suspects
         broker.errands = Errands(broker, self.peers, controller)
         self.metadata.on_controller_changed = self._controller_changed
-        self.metadata.on_followed = self.membership.followed
+        self.metadata.on_followed = self._followed
         self._clean = False
         self._previous_epoch = -1
         self._is_broker = broker.config.is_broker
@@ -125,6 +130,7 @@ class Cluster:
         self.peers.tick(now)
         self.metadata.tick(now)
         self.forwarding.tick(now)
+        self.confirmations.tick(now)
         self._broker.replication.tick(now)
 
     # Settling.
@@ -167,6 +173,7 @@ class Cluster:
             self._metadata_due_ms,
             self.membership.next_deadline_ms(),
             self.forwarding.next_deadline_ms(),
+            self.confirmations.next_deadline_ms(),
             self._broker.replication.next_deadline_ms,
             self.leaving.due_ms,
         )
@@ -176,6 +183,14 @@ class Cluster:
         return effects
 
     # What the parts tell one another.
+
+    def _followed(self, now: Now) -> None:
+        self.membership.followed(now)
+        self.confirmations.followed()
+
+    def _answer_question(self, question: Claim) -> TokenAnswer:
+        is_ours = self.peers.is_ours(question.token, shown_to=question.broker_id)
+        return TokenAnswer(is_ours=is_ours, incarnation_id=self.membership.incarnation_id)
 
     def _ask_here(
         self, api: int, version: int, request: object, deadline_ms: float, then: Callable[[object, Now], None], now: Now

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from klamm.broker.answer import Answer, Elsewhere, Finished, Later, Reply, Silence
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
+from klamm.broker.speaker import Speaker, Unconfirmed
 from klamm.broker.waiting import Waiter
 from klamm.codec.compiler import decode_from
 from klamm.codec.primitives import Malformed
@@ -38,6 +39,7 @@ from klamm.wire.apis import (
     VOTE,
     request_type,
 )
+from klamm.wire.claims import CLAIM, QUESTION, Claim, TokenAnswer
 from klamm.wire.connection import Place, ServerConnection
 from klamm.wire.forwarded import ForwardedResponse
 from klamm.wire.frames import encoded_response
@@ -83,10 +85,21 @@ Forward: TypeAlias = Callable[[memoryview, ServerConnection, Place, float, Now],
 
 
 class Dispatch:
-    def __init__(self, broker: Broker, touch: Callable[[ServerConnection], None], forward: Forward, tell: Tell) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        touch: Callable[[ServerConnection], None],
+        forward: Forward,
+        confirm: Callable[[ServerConnection, Unconfirmed, Now], None],
+        answer_question: Callable[[Claim], TokenAnswer],
+        tell: Tell,
+    ) -> None:
         self._broker = broker
         self._touch = touch
         self._forward = forward
+        self._confirm = confirm
+        self._answer_question = answer_question
+        self._this_node = Speaker(broker.node_id, b"", is_this_node=True)
         self._tell = tell
         self.counts: dict[int, Served] = {}
         """Of the APIs that somebody asked for over a connection."""
@@ -95,7 +108,7 @@ class Dispatch:
         self._served = frozenset(key for key in TABLE if not (is_alone and API_BY_KEY[key].listener == CONTROLLER))
 
     def request(self, connection: ServerConnection, frame: memoryview, now: Now) -> bool:
-        """Handle one request; False if the connection has to be closed."""
+        """Handle one request; False if the connection has to be closed. If it awaits its speaker, it was not taken."""
         try:
             header, position = read_request_header(frame)
             key, version = header.api_key, header.api_version
@@ -107,6 +120,14 @@ class Dispatch:
         except Malformed as error:
             self._tell(RequestNotUnderstood(connection.peer, str(error)))
             return False
+        if header.claim is not None:
+            if header.claim.tag == QUESTION and key == API_VERSIONS:
+                found = self._answer_question(header.claim)
+                connection.reply(encoded_response(API_BY_KEY[key], version, header.correlation_id, found))
+                self._touch(connection)
+                return True
+            if header.claim.tag == CLAIM and connection.speaker is None:
+                connection.speaker = Speaker(header.claim.broker_id, header.claim.token)
         served = self.counts.get(key)
         if served is None:
             if key == ENVELOPE:
@@ -114,7 +135,8 @@ class Dispatch:
             served = self.counts[key] = Served(handler(key))
         if key in OF_THE_QUORUM:
             self._broker.quorum_touched = True
-        call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now)
+        speaker = connection.speaker
+        call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now, speaker)
         try:
             answer = served.handle(request, call)
             if answer.__class__ is Reply:
@@ -122,6 +144,9 @@ class Dispatch:
                 self._touch(connection)
                 served.answered += 1
                 return True
+        except Unconfirmed as unconfirmed:
+            self._confirm(connection, unconfirmed, now)
+            return True
         except AssertionError:
             raise
         except Exception:
@@ -146,7 +171,7 @@ class Dispatch:
         if isinstance(request, EnvelopeRequest):
             self._open_envelope(request, THIS_NODE, "this node", then, now)
             return
-        answer = self._handled(api, version, request, Call(self._broker, version, "", THIS_NODE, "this node", now))
+        answer = self._handled(api, version, request, self._call_of_this_node(version, now))
         if isinstance(answer, Later):
             later = answer
 
@@ -156,6 +181,9 @@ class Dispatch:
             self._broker.waiting.add(Waiter(later, THIS_NODE, deliver), min(later.deadline_ms, deadline_ms))
         else:
             then(answer.response if isinstance(answer, Reply) else None, now)
+
+    def _call_of_this_node(self, version: int, now: Now) -> Call:
+        return Call(self._broker, version, "", THIS_NODE, "this node", now, self._this_node)
 
     def _handled(self, api: int, version: int, request: object, call: Call) -> Answer:
         """A handler's answer; silence if it failed, which is our mistake."""

@@ -19,7 +19,7 @@ from klamm.wire.messages.create_topics import (
 
 TIMEOUT_MS = 10_000.0
 BROKERS_DEFAULT = -1
-PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH)
+PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 """Errors between us and the controller that are no affair of the client's: it asks again."""
 
 

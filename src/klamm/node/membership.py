@@ -15,7 +15,7 @@ from klamm.broker.broker import Broker
 from klamm.controller import features
 from klamm.errors import ErrorCode, error_code
 from klamm.facts import Tell
-from klamm.ids import Now, Uuid
+from klamm.ids import ZERO_UUID, Now, Uuid
 from klamm.metadata.image import Endpoint
 from klamm.node.facts import EarlierLifeStands, Registered, RegistrationRefused, Replaced, Serving
 from klamm.node.identity import Identity
@@ -88,6 +88,10 @@ class Membership:
             previous_broker_epoch=previous_broker_epoch,
         )
         self._due_ms = now.monotonic_ms
+
+    @property
+    def incarnation_id(self) -> Uuid:
+        return self._request.incarnation_id if self._due_ms is not None else ZERO_UUID
 
     def admit_loss(self, incarnation: Uuid, now: Now) -> None:
         """Something that we wrote earlier is not there. The controller has not counted on us yet: if we had said that

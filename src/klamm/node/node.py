@@ -177,6 +177,9 @@ class Node:
                 connection.closing = True
                 self._touch(connection)
                 return
+            if connection.awaits_speaker:
+                self._pause(connection, left)
+                return
             cost += COST.get(frame[1], MOST_COST)
             left -= 1
             if connection.is_busy:
@@ -194,6 +197,7 @@ class Node:
             self.cluster.closed(event.connection, now)
         elif self._connections.pop(event.connection, None) is not None:
             self.broker.waiting.connection_closed(event.connection)
+            self.cluster.confirmations.closed(event.connection)
 
     def _flushed(self, event: Flushed, now: Now) -> None:
         self._flushing.done(event.token, event.error, now)
@@ -277,7 +281,7 @@ class Node:
     def _has_room(self, connection: ServerConnection) -> bool:
         return (
             self._is_serving
-            and not connection.is_busy
+            and not (connection.is_busy or connection.awaits_speaker)
             and len(connection.queue) < MOST_WAITING // 2
             and connection.queued_bytes <= MOST_OUTGOING_BYTES
         )

@@ -11,6 +11,7 @@ is: the process is dead, and whoever depends on it need not wait for a timeout. 
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
 from klamm.codec.primitives import Malformed
@@ -18,7 +19,9 @@ from klamm.facts import Tell
 from klamm.ids import BrokerId, Now
 from klamm.node.effects import Close, Dial, Effect, Send
 from klamm.node.facts import AnswerNotUnderstood
+from klamm.wire.claims import CLAIM, TOKEN_BYTES, claim_bytes
 from klamm.wire.client_connection import Asked, ClientConnection
+from klamm.wire.headers import NO_TAGS
 
 Then: TypeAlias = Callable[[Any, Now], None]
 AskHere: TypeAlias = Callable[[int, int, object, float, Then, Now], None]
@@ -51,6 +54,13 @@ class Purpose(IntEnum):
     IN_SYNC = 4
     FORWARD = 5
     REPLICATION = 6
+    CONFIRM = 7
+    NEWCOMER = 8
+    """To an address that is only advertised."""
+
+
+AS_BROKER = frozenset({Purpose.MEMBERSHIP, Purpose.IN_SYNC, Purpose.FORWARD, Purpose.REPLICATION})
+"""What is said there counts because this broker says it: these connections begin with a claim."""
 
 
 class Peer(NamedTuple):
@@ -60,10 +70,13 @@ class Peer(NamedTuple):
 
 
 class _Channel:
-    __slots__ = ("connection", "dialled_ms", "peer", "purpose")
+    __slots__ = ("connection", "dialled_ms", "peer", "purpose", "token")
 
-    def __init__(self, peer: Peer, purpose: Purpose, connection: ClientConnection, dialled_ms: float) -> None:
+    def __init__(
+        self, peer: Peer, purpose: Purpose, connection: ClientConnection, dialled_ms: float, token: bytes | None
+    ) -> None:
         self.peer = peer
+        self.token = token
         self.purpose = purpose
         self.connection = connection
         self.dialled_ms = dialled_ms
@@ -80,13 +93,15 @@ class _Channel:
 
 
 class Peers:
-    def __init__(self, me: BrokerId, ask_here: AskHere, tell: Tell) -> None:
+    def __init__(self, me: BrokerId, ask_here: AskHere, random: Random, tell: Tell) -> None:
         self._me = me
+        self._random = random
         self._client_id = f"node-{me}"
         self._ask_here = ask_here
         self._tell = tell
         self._channels: dict[tuple[BrokerId, Purpose], _Channel] = {}
         self._by_connection: dict[int, _Channel] = {}
+        self._by_token: dict[bytes, _Channel] = {}
         self._watched: dict[BrokerId, Peer] = {}
         self._redial: dict[BrokerId, float] = {}
         self._pauses_ms: dict[BrokerId, float] = {}
@@ -115,6 +130,7 @@ class Peers:
         then: Then,
         now: Now,
         answer_type: type[Any] | None = None,
+        tags: bytes = NO_TAGS,
     ) -> None:
         """`then(answer, now)`, with None if there is none within the time."""
         deadline_ms = now.monotonic_ms + timeout_ms
@@ -122,7 +138,7 @@ class Peers:
             self._ask_here(api, version, request, deadline_ms, then, now)
             return
         connection = self._channel(peer, purpose, now).connection
-        connection.ask(api, version, request, deadline_ms, then, answer_type)
+        connection.ask(api, version, request, deadline_ms, then, answer_type, tags)
         self._touch(connection)
 
     def watch(self, peers: Sequence[Peer], now: Now) -> None:
@@ -144,9 +160,13 @@ class Peers:
             self._lose(channel, now)
             channel = self._channels.get((peer.node_id, purpose))
         if channel is None:
-            connection = ClientConnection(self._next_connection, self._client_id)
+            token = self._random.randbytes(TOKEN_BYTES) if purpose in AS_BROKER else None
+            claim = NO_TAGS if token is None else claim_bytes(CLAIM, self._me, token)
+            connection = ClientConnection(self._next_connection, self._client_id, claim)
             self._next_connection -= 1
-            channel = _Channel(peer, purpose, connection, now.monotonic_ms)
+            channel = _Channel(peer, purpose, connection, now.monotonic_ms, token)
+            if token is not None:
+                self._by_token[token] = channel
             self._channels[peer.node_id, purpose] = channel
             self._by_connection[connection.id] = channel
             self._effects.append(Dial(connection.id, peer.host, peer.port))
@@ -174,7 +194,8 @@ class Peers:
         if channel is None:
             return
         node_id = channel.peer.node_id
-        if nobody_listens and (channel.purpose is Purpose.WATCH or channel.peer in self._reached):
+        is_evidence = nobody_listens and channel.purpose is not Purpose.NEWCOMER
+        if is_evidence and (channel.purpose is Purpose.WATCH or channel.peer in self._reached):
             # Whatever it was dialled for. A process that dies closes its connections before its listening socket: the
             # second call may come in between, and be taken or reset by nobody.
             self._reached.discard(channel.peer)
@@ -190,7 +211,8 @@ class Peers:
             return
         known = self._channels.get((channel.peer.node_id, Purpose.WATCH))
         watched = known.peer if known is not None else self._watched.get(channel.peer.node_id)
-        if channel.connection.is_open and watched in (None, channel.peer):
+        is_evidence = channel.connection.is_open and channel.purpose is not Purpose.NEWCOMER
+        if is_evidence and watched in (None, channel.peer):
             # (One to an old address says nothing about a node that has moved.)
             watching = self._channel(channel.peer, Purpose.WATCH, now)
             if not watching.connection.is_open:
@@ -228,6 +250,17 @@ class Peers:
             if channel is not None:
                 self._close(channel)
                 self._lose(channel, now)
+
+    def hang_up(self, node_id: BrokerId, purpose: Purpose) -> None:
+        """Nobody asks it anything more for this purpose, unless somebody still waits for an answer."""
+        channel = self._channels.get((node_id, purpose))
+        if channel is not None and not channel.connection.asked:
+            self._close(channel)
+
+    def is_ours(self, token: bytes, shown_to: BrokerId) -> bool:
+        """Whether a connection of ours to this node began with it."""
+        channel = self._by_token.get(token)
+        return channel is not None and channel.peer.node_id == shown_to
 
     def hurry(self, node_id: BrokerId, purpose: Purpose, within_ms: float, now: Now) -> None:
         """What was asked of it for this purpose is waited for so long, and no longer."""
@@ -309,6 +342,8 @@ class Peers:
             if channel.purpose is Purpose.WATCH:
                 self.suspects.discard(channel.peer.node_id)
             del self._channels[channel.peer.node_id, channel.purpose]
+            if channel.token is not None:
+                del self._by_token[channel.token]
         return channel
 
     def _lose(self, channel: _Channel, now: Now) -> None:

@@ -12,7 +12,7 @@ from klamm.codec.compiler import decode_from
 from klamm.codec.primitives import Malformed
 from klamm.wire.apis import API_BY_KEY, response_type
 from klamm.wire.frames import encoded_request
-from klamm.wire.headers import read_response_header
+from klamm.wire.headers import NO_TAGS, read_response_header
 
 ELEMENTS = 1_048_576
 """At most so many array elements in one answer: of our own kind, but bytes can be damaged on their way."""
@@ -41,10 +41,12 @@ class Asked:
 
 
 class ClientConnection:
-    __slots__ = ("_client_id", "_next_correlation_id", "asked", "id", "is_open", "outgoing", "touched")
+    __slots__ = ("_claim", "_client_id", "_next_correlation_id", "asked", "id", "is_open", "outgoing", "touched")
 
-    def __init__(self, identity: int, client_id: str) -> None:
+    def __init__(self, identity: int, client_id: str, claim: bytes = NO_TAGS) -> None:
+        """`claim` is a request header's tags, told once, with the first request."""
         self.id = identity
+        self._claim = claim
         self.is_open = False
         self.asked: deque[Asked] = deque()
         self.outgoing: list[object] = []
@@ -60,10 +62,13 @@ class ClientConnection:
         deadline_ms: float,
         then: Callable[[Any, Any], None],
         answer_type: type[Any] | None = None,
+        tags: bytes = NO_TAGS,
     ) -> None:
+        if self._claim is not NO_TAGS:
+            tags, self._claim = self._claim, NO_TAGS
         number = self._next_correlation_id
         self._next_correlation_id = (number + 1) & 0x7FFF_FFFF
-        self.outgoing += encoded_request(API_BY_KEY[api], version, number, self._client_id, request)
+        self.outgoing += encoded_request(API_BY_KEY[api], version, number, self._client_id, request, tags)
         self.asked.append(Asked(api, version, number, deadline_ms, then, answer_type or response_type(api)))
 
     def answered(self, frame: memoryview) -> tuple[Asked, Any]:

@@ -5,6 +5,7 @@ collected in `outgoing` until the step ends, so that one step makes at most one 
 """
 
 from collections import deque
+from typing import Any
 
 
 class Place:
@@ -21,6 +22,7 @@ class Place:
 
 class ServerConnection:
     __slots__ = (
+        "awaits_speaker",
         "closing",
         "drained",
         "id",
@@ -32,6 +34,7 @@ class ServerConnection:
         "peer",
         "queue",
         "queued_bytes",
+        "speaker",
         "touched",
     )
 
@@ -46,6 +49,10 @@ class ServerConnection:
         self.touched = False
         self.closing = False
         self.paused = False
+        self.speaker: Any = None
+        """The broker that it says it is (`broker/speaker.py`), if it says so."""
+        self.awaits_speaker = False
+        """Whether the next request is not taken before we know whether that is true."""
         self.drained = True
         self.is_busy = False
         """A request of it is worked on in slices; what comes behind it must not overtake it."""

@@ -10,7 +10,7 @@ from typing import Any
 from klamm.codec.compiler import Splices, pieces, writer
 from klamm.codec.primitives import Buffer, Malformed
 from klamm.wire.apis import API_VERSIONS, Api
-from klamm.wire.headers import request_header_bytes
+from klamm.wire.headers import NO_TAGS, request_header_bytes
 
 _size = Struct(">i")
 _pack_old_head = Struct(">ii").pack
@@ -33,9 +33,11 @@ def encoded_response(api: Api, version: int, correlation_id: int, response: Any)
     return _frame(out, response, version)
 
 
-def encoded_request(api: Api, version: int, correlation_id: int, client_id: str | None, request: Any) -> list[Any]:
+def encoded_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, request: Any, tags: bytes = NO_TAGS
+) -> list[Any]:
     out = bytearray(4)
-    out += request_header_bytes(api, version, correlation_id, client_id)
+    out += request_header_bytes(api, version, correlation_id, client_id, tags)
     return _frame(out, request, version)
 
 

@@ -11,12 +11,14 @@ from struct import error as struct_error
 
 from klamm.codec.primitives import Buffer, Malformed, skip_tags
 from klamm.wire.apis import API_BY_KEY, API_VERSIONS, Api
+from klamm.wire.claims import Claim, read_claim
 
 _unpack_fixed = Struct(">hhih").unpack_from
 _pack_fixed = Struct(">hhih").pack
 _unpack_correlation = Struct(">i").unpack_from
 _pack_correlation = Struct(">i").pack
 _pack_correlation_and_tags = Struct(">ix").pack
+NO_TAGS = b"\0"
 
 
 @dataclass(slots=True)
@@ -27,6 +29,8 @@ class RequestHeader:
     api_version: int
     correlation_id: int
     client_id: str
+    claim: Claim | None = None
+    """Only nodes send one, with the first request of a connection, or with a question."""
 
 
 class UnsupportedVersion(Malformed):
@@ -85,7 +89,7 @@ def _read_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
         tags = buffer[position]
         position += 1
         if tags:
-            position = skip_tags(buffer, position, tags)
+            header.claim, position = read_claim(buffer, position, tags)
     return header, position
 
 
@@ -95,12 +99,15 @@ def response_header_bytes(api: Api, version: int, correlation_id: int) -> bytes:
     return _pack_correlation(correlation_id)
 
 
-def request_header_bytes(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A client's side of `read_request_header`."""
+def request_header_bytes(
+    api: Api, version: int, correlation_id: int, client_id: str | None, tags: bytes = NO_TAGS
+) -> bytes:
+    """A client's side of `read_request_header`. `tags` with their count, where the version has any."""
     text = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(text)
-    tags = b"\0" if version >= api.flexible_from else b""
-    return _pack_fixed(api.key, version, correlation_id, length) + text + tags
+    is_flexible = version >= api.flexible_from
+    assert is_flexible or tags == NO_TAGS
+    return _pack_fixed(api.key, version, correlation_id, length) + text + (tags if is_flexible else b"")
 
 
 def read_response_header(api: Api, version: int, buffer: Buffer) -> tuple[int, int]:

@@ -1,0 +1,111 @@
+"""Who speaks on a connection: a broker that was confirmed at its address, one that only says so, or a client.
+
+Fetches of followers, heartbeats and wishes about in-sync replicas count because a certain broker says them. Broker ids
+and epochs are no secret: anybody may read them, or guess. So each of these handlers asks `check_speaker` first. A
+connection that began with a claim (`wire/claims.py`) is confirmed when it is first needed: the request raises
+`Unconfirmed` before it has any effect, and is taken again once the broker's address has answered
+(`node/confirmation.py`). A connection without a claim is a client's, and speaks for nobody.
+"""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from klamm.errors import ErrorCode, KafkaError
+from klamm.ids import BrokerId, Uuid
+from klamm.metadata.image import Endpoint
+
+if TYPE_CHECKING:
+    from klamm.broker.call import Call
+
+Address: TypeAlias = tuple[str, int]
+UNCHECKED = -1
+"""The broker epoch is compared elsewhere, with what the controller has decided and not committed yet."""
+
+
+class Speaker:
+    """What one connection claims, and what is known of it."""
+
+    __slots__ = ("address", "broker_id", "is_refused", "is_this_node", "predecessor", "token")
+
+    def __init__(self, broker_id: BrokerId, token: bytes, *, is_this_node: bool = False) -> None:
+        self.broker_id = broker_id
+        self.token = token
+        self.is_this_node = is_this_node
+        self.address: Address | None = None
+        """Where the token was confirmed."""
+        self.is_refused = False
+        """Whether it was not, a moment ago: the request that waited for that is told so."""
+        self.predecessor: Uuid | None = None
+        """The incarnation found where its broker was registered before; zeros if nobody answers there."""
+
+
+class Unconfirmed(Exception):  # noqa: N818
+    """Ask at this address, or where the broker is registered; then take the request again."""
+
+    def __init__(self, address: Address | None = None, *, is_of_predecessor: bool = False) -> None:
+        super().__init__("a claim that nobody has confirmed yet")
+        self.address = address
+        self.is_of_predecessor = is_of_predecessor
+
+
+def check_speaker(call: "Call", broker_id: BrokerId, broker_epoch: int = UNCHECKED) -> None:
+    """Raise unless this broker speaks, in the life that is registered, from the address at which it is registered."""
+    speaker = _claimed(call, broker_id)
+    if speaker.is_this_node:
+        return
+    registered = call.broker.image.brokers.get(broker_id)
+    if speaker.address is None:
+        # (If it is not registered here yet, the answer waits until it is.)
+        raise Unconfirmed(None if registered is None else address_of(registered.endpoints))
+    if registered is None:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
+    if broker_epoch > registered.epoch:
+        # It has registered anew, and we have not heard of it yet.
+        raise Unconfirmed
+    if broker_epoch not in (UNCHECKED, registered.epoch):
+        reason = f"Broker {broker_id} has epoch {registered.epoch}, not {broker_epoch}."
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, reason)
+    address = address_of(registered.endpoints)
+    if address != speaker.address:
+        raise Unconfirmed(address)
+
+
+def check_newcomer(call: "Call", broker_id: BrokerId, incarnation: Uuid, endpoints: list[Endpoint]) -> None:
+    """Raise unless whoever registers as this broker answers at the address that it advertises, and nobody does any
+    more, as the broker that it was until now, where that one is registered."""
+    speaker = _claimed(call, broker_id)
+    if speaker.is_this_node:
+        return
+    address = address_of(endpoints)
+    if address is None:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "A broker needs an address.")
+    if speaker.address != address:
+        raise Unconfirmed(address)
+    known = call.broker.image.brokers.get(broker_id)
+    if known is None or known.incarnation_id == incarnation:
+        return
+    before = address_of(known.endpoints)
+    if before is None or before == address:
+        # Who answers there is the one that speaks.
+        return
+    if speaker.predecessor is None:
+        raise Unconfirmed(before, is_of_predecessor=True)
+    found, speaker.predecessor = speaker.predecessor, None
+    if found == known.incarnation_id:
+        reason = f"Another process is broker {broker_id}, and answers at {before[0]}:{before[1]}."
+        raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, reason)
+
+
+def address_of(endpoints: "list[Endpoint] | tuple[Endpoint, ...]") -> Address | None:
+    return (endpoints[0].host, endpoints[0].port) if endpoints else None
+
+
+def _claimed(call: "Call", broker_id: BrokerId) -> Speaker:
+    speaker = call.speaker
+    if speaker is None or speaker.broker_id != broker_id:
+        reason = f"This connection does not speak for broker {broker_id}."
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
+    if speaker.is_refused:
+        speaker.is_refused = False
+        reason = f"Broker {broker_id} does not confirm this connection at its address."
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, reason)
+    return speaker

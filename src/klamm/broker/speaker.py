@@ -7,6 +7,7 @@ connection that began with a claim (`wire/claims.py`) is confirmed when it is fi
 (`node/confirmation.py`). A connection without a claim is a client's, and speaks for nobody.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from klamm.errors import ErrorCode, KafkaError
@@ -14,6 +15,7 @@ from klamm.ids import BrokerId, Uuid
 from klamm.metadata.image import Endpoint
 
 if TYPE_CHECKING:
+    from klamm.broker.broker import Broker
     from klamm.broker.call import Call
 
 Address: TypeAlias = tuple[str, int]
@@ -39,11 +41,18 @@ class Speaker:
 
 
 class Unconfirmed(Exception):  # noqa: N818
-    """Ask at this address, or where the broker is registered; then take the request again."""
+    """Ask at this address, or wait until this soon holds if the claim is true; then take the request again."""
 
-    def __init__(self, address: Address | None = None, *, is_of_predecessor: bool = False) -> None:
+    def __init__(
+        self,
+        address: Address | None = None,
+        *,
+        until: Callable[[], bool] = lambda: False,
+        is_of_predecessor: bool = False,
+    ) -> None:
         super().__init__("a claim that nobody has confirmed yet")
         self.address = address
+        self.until = until
         self.is_of_predecessor = is_of_predecessor
 
 
@@ -52,21 +61,28 @@ def check_speaker(call: "Call", broker_id: BrokerId, broker_epoch: int = UNCHECK
     speaker = _claimed(call, broker_id)
     if speaker.is_this_node:
         return
-    registered = call.broker.image.brokers.get(broker_id)
-    if speaker.address is None:
-        # (If it is not registered here yet, the answer waits until it is.)
-        raise Unconfirmed(None if registered is None else address_of(registered.endpoints))
-    if registered is None:
-        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
-    if broker_epoch > registered.epoch:
-        # It has registered anew, and we have not heard of it yet.
-        raise Unconfirmed
+    broker = call.broker
+    registered = broker.image.brokers.get(broker_id)
+    if registered is None or registered.epoch < broker_epoch:
+        # It has registered, and we have not heard of it yet.
+        raise Unconfirmed(until=lambda: _epoch_of(broker_id, broker) >= max(broker_epoch, 0))
     if broker_epoch not in (UNCHECKED, registered.epoch):
         reason = f"Broker {broker_id} has epoch {registered.epoch}, not {broker_epoch}."
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, reason)
     address = address_of(registered.endpoints)
-    if address != speaker.address:
+    if address is None or address != speaker.address:
         raise Unconfirmed(address)
+
+
+def check_has_fetched(call: "Call", broker_id: BrokerId) -> None:
+    """Raise unless this broker has fetched the metadata up to its registration, as it says when it wants to be counted
+    on: the controller leads the quorum, and has given it what it holds."""
+    registered, quorum = call.broker.image.brokers.get(broker_id), call.broker.quorum
+    if registered is None or not registered.fenced or (call.speaker is not None and call.speaker.is_this_node):
+        return
+    epoch = registered.epoch
+    if quorum.fetched_end(broker_id) <= epoch:
+        raise Unconfirmed(until=lambda: quorum.fetched_end(broker_id) > epoch)
 
 
 def check_newcomer(call: "Call", broker_id: BrokerId, incarnation: Uuid, endpoints: list[Endpoint]) -> None:
@@ -97,6 +113,11 @@ def check_newcomer(call: "Call", broker_id: BrokerId, incarnation: Uuid, endpoin
 
 def address_of(endpoints: "list[Endpoint] | tuple[Endpoint, ...]") -> Address | None:
     return (endpoints[0].host, endpoints[0].port) if endpoints else None
+
+
+def _epoch_of(broker_id: BrokerId, broker: "Broker") -> int:
+    registered = broker.image.brokers.get(broker_id)
+    return -1 if registered is None else registered.epoch
 
 
 def _claimed(call: "Call", broker_id: BrokerId) -> Speaker:

@@ -5,7 +5,7 @@ Left out: directories that failed or are cordoned, one by one. A node has one, a
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
-from klamm.broker.speaker import check_speaker
+from klamm.broker.speaker import check_has_fetched, check_speaker
 from klamm.controller.brokers import BrokerHeartbeat
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
@@ -25,6 +25,8 @@ def handle(request: BrokerHeartbeatRequest, call: Call) -> Answer:
     )
     try:
         check_speaker(call, request.broker_id)
+        if not request.want_fence:
+            check_has_fetched(call, request.broker_id)
         decision = broker.controller.heartbeat(beat, broker.quorum.log.end_offset, call.now)
     except KafkaError as error:
         return Reply(BrokerHeartbeatResponse(error_code=error.code))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from klamm.broker.broker import Broker
+from klamm.broker.speaker import Unconfirmed
 from klamm.facts import Tell
 from klamm.ids import NO_BROKER, Now, drawn_uuid
 from klamm.log.files import Files
@@ -53,13 +54,11 @@ class Cluster:
         self.leaving = Leaving(broker, self.membership, self.metadata)
         self.replicating = Replicating(broker, self.peers, controller)
         self.confirmations = Confirmations(broker, self.peers, touch)
-        self.dispatch = Dispatch(
-            broker, touch, self.forwarding.forward, self.confirmations.wait, self._answer_question, tell
-        )
+        self.dispatch = Dispatch(broker, touch, self.forwarding.forward, self._confirm, self._answer_question, tell)
         self.peers.suspects = broker.absent.suspects
         broker.errands = Errands(broker, self.peers, controller)
         self.metadata.on_controller_changed = self._controller_changed
-        self.metadata.on_followed = self._followed
+        self.metadata.on_followed = self.membership.followed
         self._clean = False
         self._previous_epoch = -1
         self._is_broker = broker.config.is_broker
@@ -152,6 +151,7 @@ class Cluster:
         if self.metadata.is_busy or self._broker.quorum_touched:
             self.metadata.settle(now)
             self._metadata_moved = True
+            self.confirmations.look_again()
         if self._is_broker and not self._broker.is_open:
             self._open_when_caught_up(now)
         if self._broker.replication.is_busy:
@@ -184,9 +184,9 @@ class Cluster:
 
     # What the parts tell one another.
 
-    def _followed(self, now: Now) -> None:
-        self.membership.followed(now)
-        self.confirmations.followed()
+    def _confirm(self, connection: ServerConnection, unconfirmed: Unconfirmed, now: Now) -> None:
+        self._acted = True
+        self.confirmations.wait(connection, unconfirmed, now)
 
     def _answer_question(self, question: Claim) -> TokenAnswer:
         is_ours = self.peers.is_ours(question.token, shown_to=question.broker_id)

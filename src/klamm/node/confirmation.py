@@ -30,7 +30,7 @@ MOST_WAITING = 1_000
 class _Waiting:
     connection: ServerConnection
     deadline_ms: float
-    is_asked: bool
+    until: Callable[[], bool]
 
 
 class Confirmations:
@@ -44,18 +44,19 @@ class Confirmations:
         """Hold this connection back until it is known whether it is what it claims."""
         assert connection.id not in self._waiting
         connection.awaits_speaker = True
-        waiting = _Waiting(connection, now.monotonic_ms + PATIENCE_MS, unconfirmed.address is not None)
-        self._waiting[connection.id] = waiting
-        if len(self._waiting) > MOST_WAITING or connection.speaker.broker_id == self._broker.node_id:
-            # (What this node says to itself does not come over a connection.)
-            self._refuse(waiting)
+        waiting = _Waiting(connection, now.monotonic_ms + PATIENCE_MS, unconfirmed.until)
+        is_us = connection.speaker.broker_id == self._broker.node_id
+        if is_us or len(self._waiting) >= MOST_WAITING:
+            # (What this node says to itself does not come over a connection.) Refused when it is looked at next.
+            waiting.deadline_ms = now.monotonic_ms
         elif unconfirmed.address is not None:
             self._ask(waiting, unconfirmed, now)
+        self._waiting[connection.id] = waiting
 
-    def followed(self) -> None:
-        """The image moved on: perhaps it holds the registration that somebody spoke of."""
+    def look_again(self) -> None:
+        """The metadata moved on, or somebody fetched it: perhaps that is what a connection waited for."""
         for waiting in list(self._waiting.values()):
-            if not waiting.is_asked:
+            if waiting.until():
                 self._let_go(waiting)
 
     def closed(self, connection: int) -> None:

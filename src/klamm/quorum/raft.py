@@ -180,6 +180,13 @@ class Raft:
         addresses = {node_id: address for node_id in me.voters if (address := me.address_of(node_id))}
         return QuorumDescription(me.leader_id, me.epoch, me.high_watermark, voters, observers, addresses)
 
+    def fetched_end(self, node_id: BrokerId) -> Offset:
+        """Below this, the node has fetched everything from us in this epoch; 0 if it has not, or we do not lead."""
+        leading = self._me.leading
+        if leading is None:
+            return 0
+        return max((each.end_offset for key, each in leading.replicas.items() if key.node_id == node_id), default=0)
+
     # What the leader is asked.
 
     def propose(self, records: Sequence[MetadataRecord], now: Now) -> Offset:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from klamm.broker import speaker
 from klamm.broker.coordination import Coordination
 from klamm.broker.life import Life
 from klamm.broker.loading import Loading
@@ -18,7 +19,7 @@ from klamm.coordinator.groups import reconciliation
 from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.errors import KafkaError
-from klamm.handlers import fetch_by_follower
+from klamm.handlers import fetch, fetch_by_follower
 from klamm.log.producers import ProducerStates
 from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
@@ -176,6 +177,21 @@ def _takes_what_others_hold(right: Any) -> Any:
     return wrong
 
 
+def _believes_anybody(right: Any) -> Any:
+    def wrong(call: Any, broker_id: int) -> Any:
+        call.speaker = speaker.Speaker(broker_id, b"", is_this_node=True)
+        return call.speaker
+
+    return wrong
+
+
+def _takes_anybody_for_a_follower(right: Any) -> Any:
+    def wrong(call: Any, broker_id: int, broker_epoch: int) -> None:
+        return None
+
+    return wrong
+
+
 MUTATIONS = (
     Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
@@ -195,5 +211,7 @@ MUTATIONS = (
     Mutation(
         "shared", "a partition is handed over while another has it", reconciliation, "_towards", _takes_what_others_hold
     ),
+    Mutation("stranger", "whoever names a broker is believed", speaker, "_claimed", _believes_anybody),
+    Mutation("follower", "any fetch counts as a follower's", fetch, "check_speaker", _takes_anybody_for_a_follower),
     Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
 )

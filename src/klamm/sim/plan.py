@@ -29,6 +29,7 @@ CALM, CALM_FAULTS = 0.6, 0.25
 LEAST_OF_GROUPS_MS = 15_000.0
 """Sessions have to end, and others to take over."""
 GROUPS = "groups"
+STRANGER = "stranger"
 CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 """What members of a group speak; in a mixed one, some this and some that."""
 
@@ -61,6 +62,8 @@ class Plan:
     topics: tuple[str, ...] = ()
     """Those that not every run has."""
     groups: tuple[GroupPlan, ...] = ()
+    stranger_ms: float = 0.0
+    """How often somebody speaks in a broker's name, on average; never if 0."""
 
     def without(self, *names: str) -> "Plan":
         """The same with fewer faults, operations or topics, or without groups."""
@@ -68,9 +71,12 @@ class Plan:
         operations = tuple(name for name in self.operations if name not in names)
         topics = tuple(name for name in self.topics if name not in names)
         groups = () if GROUPS in names else self.groups
+        stranger_ms = 0.0 if STRANGER in names else self.stranger_ms
         if not groups:
             faults = {name: mean for name, mean in faults.items() if name not in MEMBER_FAULTS}
-        return replace(self, faults=faults, operations=operations, topics=topics, groups=groups)
+        return replace(
+            self, faults=faults, operations=operations, topics=topics, groups=groups, stranger_ms=stranger_ms
+        )
 
     def lasting(self, duration_ms: float) -> "Plan":
         return replace(self, duration_ms=duration_ms)
@@ -116,6 +122,7 @@ def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
         racks=racks,
         topics=topics,
         groups=groups,
+        stranger_ms=Random(f"{seed} stranger").choice((0.0, 0.0, 50.0, 400.0)),
     )
 
 

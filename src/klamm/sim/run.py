@@ -277,6 +277,8 @@ class Run:
 
     def _look(self, machine: Machine) -> None:
         self.cluster.note_image(machine)
+        if self.cluster.latest_image().brokers.keys() - self.cluster.machines.keys():
+            broken("I34", "a broker is registered that never answered at its address")
         failure, machine.disk.failure = machine.disk.failure, None
         self.coverage.after_step(machine)
         self.quorum.after_step(machine)

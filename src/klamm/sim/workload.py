@@ -14,6 +14,7 @@ from klamm.sim.clients.client import Client, Desk
 from klamm.sim.clients.consumer import Consumer, ConsumerSettings
 from klamm.sim.clients.history import History
 from klamm.sim.clients.producer import Producer, ProducerSettings
+from klamm.sim.clients.stranger import Stranger
 from klamm.sim.cluster import Cluster
 from klamm.sim.groups import Groups
 from klamm.sim.plan import Plan, rack_names
@@ -49,6 +50,7 @@ class Workload:
         self.producers = [self._producer(number) for number in range(plan.producers)]
         self.consumers = [self._consumer(number) for number in range(plan.consumers)]
         self.impostor = Impostor(self._desk("impostor"))
+        self.stranger = Stranger(self._desk("stranger")) if plan.stranger_ms else None
         self._voters = VoterChanges(cluster, self.admin, world.chance("voters"))
         self._partitions = {topic.name: topic.partitions for topic in (*self._topics, OF_GROUPS)}
         self._moved = ("steady", "flushed", *([OF_GROUPS.name] if plan.groups else []))
@@ -58,7 +60,8 @@ class Workload:
     @property
     def clients(self) -> list[Client]:
         members = self.groups.clients if self.groups is not None else []
-        return [self.admin, *self.producers, *self.consumers, self.impostor, *members]
+        strangers = [] if self.stranger is None else [self.stranger]
+        return [self.admin, *self.producers, *self.consumers, self.impostor, *strangers, *members]
 
     def begin(self) -> None:
         for topic in self._topics:
@@ -71,12 +74,16 @@ class Workload:
             self.groups.begin()
         # (A topic that is created again begins again with the first epoch.)
         self.impostor.watch(self._cluster, ["steady", "flushed"])
+        if self.stranger is not None:
+            self.stranger.forge(self._cluster, self._plan.stranger_ms)
         if self._plan.operations:
             self._world.after(self._chance.expovariate(1.0 / self._plan.operation_ms), self._operate)
 
     def stop_writing(self) -> None:
         self.is_operating = False
         self.impostor.end()
+        if self.stranger is not None:
+            self.stranger.end()
         for producer in self.producers:
             producer.stop_writing()
 

@@ -15,6 +15,7 @@ from klamm.sim.network import Host, Network
 from klamm.sim.world import World
 from klamm.wire.apis import METADATA
 from klamm.wire.client_connection import ClientConnection
+from klamm.wire.headers import NO_TAGS
 from klamm.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 METADATA_VERSION = 12
@@ -103,13 +104,14 @@ class Client(Host):
         within_ms: float = REQUEST_MS,
         *,
         apart: bool = False,
+        tags: bytes = NO_TAGS,
     ) -> None:
         """`apart` from other talk with this broker, over a connection of its own: answers come in the order of asking,
         and some take long."""
         line = (broker, apart)
         connection = self._connections.get(line) or self._dial(line)
         deadline_ms = self.world.now_ms + within_ms
-        connection.ask(api, version, request, deadline_ms, lambda answer, now: then(answer))
+        connection.ask(api, version, request, deadline_ms, lambda answer, now: then(answer), tags=tags)
         asked = connection.asked[-1]
 
         def late() -> None:
@@ -128,6 +130,12 @@ class Client(Host):
         connection.asked.pop()
         if connection.is_open:
             self._send(connection)
+
+    def hang_up(self, broker: BrokerId) -> None:
+        """What is asked of it next goes over a new connection."""
+        connection = self._connections.get((broker, False))
+        if connection is not None:
+            self._give_up((broker, False), connection)
 
     def any_broker(self) -> BrokerId:
         return self.chance.choice(sorted(self.brokers))

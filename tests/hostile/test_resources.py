@@ -52,6 +52,28 @@ def test_a_thousand_clients_and_more_that_announce_100_mebibytes_each(
     _check_large_frames_pass(fresh_target, 3)
 
 
+def test_sixty_who_announce_100_mebibytes_and_send_20_do_not_hold_up_an_ordinary_request(
+    fresh_target: Target, topic: str
+) -> None:
+    """The room is used up, and stays so: nobody has to be closed before somebody else is read."""
+    fresh_target.create_topic(topic)
+    clients = [begun(fresh_target, 0) for _ in range(60)]
+    left = dict.fromkeys(clients, 20_000_000)
+    for _ in range(40):
+        for client in clients:
+            with contextlib.suppress(BlockingIOError):
+                left[client] -= client.socket.send(bytes(min(left[client], MEBIBYTE)))
+        fresh_target.check_witness_is_served()
+    assert sum(20_000_000 - each for each in left.values()) > 64 * MEBIBYTE, "more than the room"
+    with fresh_target.connect(patience=60) as honest:
+        answer = honest.ask(produce(topic, batch_of(bytes(900_000))), NAMED)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+    for client in clients:
+        with pytest.raises(BlockingIOError):
+            client.socket.recv(1)  # It was not closed.
+        client.close()
+
+
 def test_frames_that_were_large_and_bad_leave_nothing_of_the_budget_taken(fresh_target: Target) -> None:
     """Once they are gone, several clients can be in the middle of a frame again."""
     bad = framed(header(999, 0) + bytes(2 * MEBIBYTE))

@@ -46,6 +46,11 @@ class Connection:
         self.active_ms = monotonic_ms()
 
     @property
+    def frame_bytes(self) -> int:
+        """What its unfinished frame will be, by its own word."""
+        return self.inbox.frame_bytes
+
+    @property
     def may_be_read(self) -> bool:
         """As far as it is its own doing."""
         return not (self.paused or self.closing or self.inbox.untaken or self.outbox.size > OUTBOX_BYTES)

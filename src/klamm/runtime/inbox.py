@@ -69,6 +69,11 @@ class Inbox:
         return frames
 
     @property
+    def frame_bytes(self) -> int:
+        """What the unfinished frame will be, by the sender's word; 0 while that is unknown."""
+        return self._cutter.pending_bytes
+
+    @property
     def size(self) -> int:
         return len(self.unfinished) + len(self.untaken)
 

@@ -72,6 +72,10 @@ def _is_in_kafka(scope: str, name: str) -> bool:
 
 BESIDE_KAFKAS_TABLE = {
     "klamm.metrics.listener",
+    "klamm.partition.max.producers",
+    "klamm.broker.max.producers",
+    "klamm.group.max.bytes",
+    "klamm.groups.max.bytes",
     "super.users",
     "allow.everyone.if.no.acl.found",
     "delegation.token.master.key",

@@ -1,5 +1,6 @@
 """Idempotence (TRAPS 23): every batch once, in order, and a retry gets the answer of the first time."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.log.log import Appended, Log
+from klamm.log.producers import ProducerStates
 from klamm.log.settings import LogSettings
 from klamm.log.snapshots import read_snapshot, snapshot_bytes
-from klamm.records.batch import MAX_SEQUENCE, TRANSACTIONAL_BIT
+from klamm.records.batch import MAX_SEQUENCE, TRANSACTIONAL_BIT, Batch, read_header
 from klamm.records.control import end_transaction_marker
 from klamm.sim.disk import Disk
 from tests.log.making import NOW, SMALL, batch_of, later, opened, values_of
@@ -174,3 +176,52 @@ def test_a_log_of_many_producers_opens_with_all_of_them() -> None:
         send(log, 5, b"a", producer_id=producer_id)
     log.close_cleanly()
     assert len(opened(disk, LogSettings(), clean=True).producers) == 300
+
+
+def test_no_more_producers_are_remembered_than_may_be() -> None:
+    """A hundred thousand that come, write once and go cost what a few cost; who wrote lately is remembered."""
+    few, many = _bytes_of_producers(2_000), _bytes_of_producers(20_000)
+    assert many < 1.3 * few
+
+
+def _bytes_of_producers(count: int) -> int:
+    log = opened(Disk(), replace(SMALL, max_producers=1_000, segment_bytes=1 << 30))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(count):
+            log.producers.note(_noted(number), number, 0, NOW.wall_ms + number)
+            if number % 100 == 0:
+                log.append_as_leader(batch_of(b"x", producer=(10**6, 0, number // 100)), 0, later(number))
+                assert len(log.producers) <= 1_100
+        assert len(log.producers) <= 1_100 and log.producers.forgotten >= count - 1_100
+        assert log.producers.get(count - 1) is not None and log.producers.get(10**6) is not None
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+def _noted(producer_id: int) -> Batch:
+    return read_header(memoryview(batch_of(b"a", producer=(producer_id, 0, 0))))
+
+
+def test_the_longest_silent_are_forgotten_and_never_one_with_an_open_transaction() -> None:
+    states = ProducerStates()
+    for number in range(64):
+        states.note(_noted(number), number, 0, 1_000 - number)
+    open_one = states.get(63)
+    assert open_one is not None
+    open_one.open_since = 63
+    states.forget_oldest(32)
+    assert len(states) == 30 and states.get(63) is open_one
+    assert [number for number in range(64) if states.get(number) is not None] == [*range(29), 63]
+    states.forget_oldest(32)
+    assert len(states) == 30, "there is room"
+
+
+def test_a_producer_that_was_forgotten_goes_on_where_it_is() -> None:
+    log = opened(Disk(), replace(SMALL, max_producers=2))
+    for number in range(4):
+        send(log, 0, b"a", producer_id=number)
+    assert len(log.producers) == 2
+    assert send(log, 1, b"b", producer_id=0).base_offset == 4

@@ -5,7 +5,8 @@ from random import Random
 
 import pytest
 
-from klamm.broker.facts import CompactionFailed, PartitionFailed
+from klamm.broker.facts import CompactionFailed, PartitionFailed, ProducersForgotten
+from klamm.broker.housekeeping import largest_share
 from klamm.errors import ErrorCode
 from klamm.log.files import DiskFailed, DiskFull
 from klamm.node.effects import Wake
@@ -388,3 +389,29 @@ def test_a_directory_that_cannot_be_removed_stops_nothing() -> None:
     world.disk.failure = lambda call, path: DiskFailed("not allowed") if call == "remove_directory" else None
     world.advance(MINUTE_MS)
     assert send(client, "others", b"y") == 0
+
+
+@pytest.mark.parametrize(
+    "counts, most, share", [([], 10, 10), ([3, 4], 10, 10), ([1, 50, 50], 21, 10), ([9, 9, 9], 2, 1), ([100], 30, 30)]
+)
+def test_a_share_is_as_large_as_all_together_allow(counts: list[int], most: int, share: int) -> None:
+    assert largest_share(counts, most) == share
+
+
+def test_producers_of_all_partitions_together_have_a_bound_and_it_is_said_once() -> None:
+    world = World(klamm_broker_max_producers="60")
+    client = world.connect()
+    create(client, "few")
+    create(client, "many")
+    for topic, first, count in (("few", 0, 10), ("many", 100, 200)):
+        for number in range(first, first + count):
+            batch = batch_of(b"x", producer=(number, 0, 0))
+            assert acknowledged(client.ask(produce(topic, batch=batch), NAMED)).error_code == ErrorCode.NONE
+    world.advance(25_000)
+    assert len(world.partition("few").log.producers) == 10
+    assert len(world.partition("many").log.producers) <= 50
+    for number in range(300, 400):
+        client.ask(produce("many", batch=batch_of(b"x", producer=(number, 0, 0))), NAMED)
+    world.advance(25_000)
+    assert len(world.partition("many").log.producers) <= 50
+    assert len(world.told_of(ProducersForgotten)) == 1

@@ -15,12 +15,13 @@ from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from klamm.broker.answer import Answer, Changed, Committed, Later, Reply
-from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupsNotWritten
+from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupsNotWritten, MemberRefused
 from klamm.broker.loading import Loading
 from klamm.broker.offsets_topic import OffsetsTopic
 from klamm.broker.waiting import Waiter
 from klamm.config import BrokerConfig
 from klamm.controller.names import CONSUMER_OFFSETS
+from klamm.coordinator.memory import NoRoom
 from klamm.coordinator.records import GroupRecord, OffsetCommitKey, encoded
 from klamm.coordinator.settings import GroupSettings
 from klamm.coordinator.shard import Shard
@@ -97,6 +98,7 @@ class Coordination:
         """Monotonic; None: nobody else could take our place."""
         self.offsets_topic = OffsetsTopic(broker)
         self._has_lapsed = False
+        self._has_told_of_room = False
 
     # What handlers ask.
 
@@ -144,6 +146,9 @@ class Coordination:
         """Those that are loaded."""
         return [hosted.shard for _, hosted in sorted(self._hosted.items()) if hosted.loading is None]
 
+    def _members_bytes(self) -> int:
+        return sum(hosted.shard.memory.used_bytes for hosted in self._hosted.values())
+
     def is_counted_on(self, now: Now) -> bool:
         return self.counted_on_until_ms is None or now.monotonic_ms < self.counted_on_until_ms
 
@@ -163,6 +168,9 @@ class Coordination:
         try:
             return decide(hosted.shard, ticket, now)
         except KafkaError as error:
+            if isinstance(error, NoRoom) and not self._has_told_of_room:
+                self._has_told_of_room = True
+                self._tell(MemberRefused(error.message or ""))
             return Verdict([Answered(ticket, error)])
 
     def _carry_out(self, hosted: _Hosted, verdict: Verdict, now: Now) -> None:
@@ -281,7 +289,7 @@ class Coordination:
             self._give_up(hosted)
             hosted = None
         if hosted is None and leads:
-            shard = Shard(self._settings, self._random, self._broker.image)
+            shard = Shard(self._settings, self._random, self._broker.image, self._members_bytes)
             name = str(partition.topic_partition)
             loading = Loading(partition.log, shard.replay, lambda why: self._tell(GroupRecordSkipped(name, why)))
             hosted = self._hosted[index] = _Hosted(partition, shard, loading)

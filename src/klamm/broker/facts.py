@@ -48,6 +48,29 @@ class PartitionFailed(Fact):
         return f"{self.partition} is offline: {self.reason}"
 
 
+class ProducersForgotten(Fact):
+    level = "warning"
+    count: int
+    of_partition: int
+    of_broker: int
+
+    def __str__(self) -> str:
+        return (
+            f"forgot {self.count} idempotent producers before their time, because there are more than "
+            f"klamm.partition.max.producers={self.of_partition} or klamm.broker.max.producers={self.of_broker} allow: "
+            "a retry of theirs would be written twice (kafka_server_replicamanager_produceridcount counts them; "
+            "this is said once)"
+        )
+
+
+class MemberRefused(Fact):
+    level = "warning"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"a member was not let into its group: {self.reason} (klamm_group_members_bytes; this is said once)"
+
+
 class DamagedCheckpoint(Fact):
     level = "warning"
     name: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from klamm.broker.checkpoints import METADATA, Checkpoints, with_records
 from klamm.broker.compacting import Compacting, FlushWish
-from klamm.broker.facts import PartitionRevived, RetentionFailed
+from klamm.broker.facts import PartitionRevived, ProducersForgotten, RetentionFailed
 from klamm.errors import KafkaError
 from klamm.facts import Tell
 from klamm.ids import Now, TopicPartition
@@ -23,6 +23,7 @@ __all__ = ["METADATA", "Chore", "FlushWish", "Housekeeping"]
 
 REMOVAL_INTERVAL_MS = 5_000.0
 REVIVAL_INTERVAL_MS = 5_000.0
+PRODUCER_LIMIT_INTERVAL_MS = 10_000.0
 ROOM_TO_REVIVE_BYTES = 16 << 20
 
 
@@ -36,6 +37,7 @@ class Housekeeping:
     def __init__(self, broker: "Broker", tell: Tell) -> None:
         self._broker = broker
         self._tell = tell
+        self._has_told_of_producers = False
         self._checkpoints = Checkpoints(broker, tell)
         self._compacting = Compacting(broker, self._checkpoints, tell)
         self.load = self._checkpoints.load
@@ -54,6 +56,7 @@ class Housekeeping:
             Chore(self._checkpoints.note_all, checkpoint_ms),
             Chore(self._checkpoints.note_watermarks, config.integer("replica.high.watermark.checkpoint.interval.ms")),
             Chore(self._forget_producers, config.integer("producer.id.expiration.check.interval.ms")),
+            Chore(self._limit_producers, PRODUCER_LIMIT_INTERVAL_MS),
             Chore(self._broker.partitions.directories.remove_doomed, REMOVAL_INTERVAL_MS),
             Chore(self._revive, REVIVAL_INTERVAL_MS),
         ]
@@ -95,6 +98,29 @@ class Housekeeping:
                     partition.log.producers.expire(now.wall_ms, silent_ms)
             yield 0.0
 
+    def _limit_producers(self, now: Now) -> Iterator[float]:
+        """Not more of them than a broker may remember: partitions that remember many forget some first."""
+        config = self._broker.config
+        most = config.integer("klamm.broker.max.producers")
+        remembering: list[Partition] = []
+        forgotten = 0
+        for some in with_records(self._broker):
+            remembering += [partition for partition in some if len(partition.log.producers)]
+            forgotten += sum(partition.log.producers.forgotten for partition in some)
+            yield 0.0
+        of_partition = config.integer("klamm.partition.max.producers")
+        # (A log that was recovered may remember more than it may.)
+        share = min(of_partition, largest_share([len(each.log.producers) for each in remembering], most))
+        for partition in remembering:
+            before = len(partition.log.producers)
+            if before > share:
+                partition.log.producers.forget_oldest(share)
+                forgotten += before - len(partition.log.producers)
+                yield 0.0
+        if forgotten and not self._has_told_of_producers:
+            self._has_told_of_producers = True
+            self._tell(ProducersForgotten(forgotten, of_partition, most))
+
     def _guarded(self, partition: Partition, work: Callable[[Partition], bool]) -> None:
         """Do something to a partition; a disk that fails under it takes the partition offline, nothing else."""
         try:
@@ -105,3 +131,15 @@ class Housekeeping:
         except KafkaError as error:
             # What is damaged is kept: somebody may want to look at it, and readers are told.
             self._tell(RetentionFailed(str(partition.topic_partition), str(error)))
+
+
+def largest_share(counts: Sequence[int], most: int) -> int:
+    """So many each may keep at most, that all together keep no more than so many; at least one."""
+    left = most
+    ascending = sorted(counts)
+    for position, count in enumerate(ascending):
+        share = left // (len(ascending) - position)
+        if count > share:
+            return max(share, 1)
+        left -= count
+    return most

@@ -46,6 +46,7 @@ def topic_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> TopicS
         timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
         compression=codec,
         compression_level=None if level == CODECS_DEFAULT and codec is Codec.GZIP else level,
+        max_producers=config.integer("klamm.partition.max.producers"),
         flush_messages=values["flush.messages"],
         flush_ms=values["flush.ms"],
     )

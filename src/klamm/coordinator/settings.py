@@ -14,6 +14,8 @@ class GroupSettings:
     min_session_ms: int = 6_000
     max_session_ms: int = 1_800_000
     max_size: int = 2**31 - 1
+    max_group_bytes: int = 16 << 20
+    max_groups_bytes: int = 128 << 20
     protocols: tuple[str, ...] = ("classic", "consumer")
     consumer_heartbeat_ms: int = 5_000
     consumer_session_ms: int = 45_000
@@ -34,6 +36,8 @@ class GroupSettings:
             min_session_ms=config.integer("group.min.session.timeout.ms"),
             max_session_ms=config.integer("group.max.session.timeout.ms"),
             max_size=config.integer("group.max.size"),
+            max_group_bytes=config.integer("klamm.group.max.bytes"),
+            max_groups_bytes=config.integer("klamm.groups.max.bytes"),
             protocols=tuple(config.strings("group.coordinator.rebalance.protocols")),
             consumer_heartbeat_ms=config.integer("group.consumer.heartbeat.interval.ms"),
             consumer_session_ms=config.integer("group.consumer.session.timeout.ms"),

@@ -6,13 +6,14 @@ first member joins or its first offset is committed, and is gone when it is dele
 offset has expired.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from random import Random
 
 from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.coordinator.groups.group import CONSUMER, CONSUMER_PROTOCOL_TYPE, Group, Surroundings, TimerName
 from klamm.coordinator.groups.member_checks import check_heartbeat
+from klamm.coordinator.memory import GroupMemory, bytes_of_heartbeat, bytes_of_join
 from klamm.coordinator.offsets import Offsets, Place
 from klamm.coordinator.records import (
     ConsumerGroupMetadataKey,
@@ -53,8 +54,12 @@ BETWEEN_SLICES_MS = 20
 
 
 class Shard:
-    def __init__(self, settings: GroupSettings, random: Random, image: Image) -> None:
+    def __init__(
+        self, settings: GroupSettings, random: Random, image: Image, used_by_all: Callable[[], int] | None = None
+    ) -> None:
+        """`used_by_all`: what the groups of all shards of this broker take."""
         self._settings = settings
+        self.memory = GroupMemory(used_by_all)
         self._around = Surroundings(settings, random, image)
         self._groups: dict[str, Group] = {}
         self._offsets = Offsets()
@@ -71,6 +76,12 @@ class Shard:
         if not settings.min_session_ms <= wish.session_timeout_ms <= settings.max_session_ms:
             allowed = f"{settings.min_session_ms} to {settings.max_session_ms} ms"
             raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"A session timeout has to be within {allowed}.")
+        self._check_room(wish, bytes_of_join(wish))
+        verdict = self._joined(wish, ticket, now)
+        self._note_size(wish.group_id)
+        return verdict
+
+    def _joined(self, wish: JoinWish, ticket: Ticket, now: Now) -> Verdict:
         group = self._groups.get(wish.group_id)
         if group is None:
             if wish.member_id != NO_MEMBER:
@@ -105,7 +116,9 @@ class Shard:
         if group is None:
             gone = [LeftMember(*each, ErrorCode.UNKNOWN_MEMBER_ID) for each in wish.members]
             return Decision([Answered(ticket, gone)])
-        return group.leave(wish, ticket, now)
+        verdict = group.leave(wish, ticket, now)
+        self._note_size(wish.group_id)
+        return verdict
 
     # Members of the newer one.
 
@@ -113,6 +126,7 @@ class Shard:
         if CONSUMER not in self._settings.protocols:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Groups of the consumer protocol are not served here.")
         check_heartbeat(wish, self._settings)
+        self._check_room(wish, bytes_of_heartbeat(wish))
         group = self._groups.get(wish.group_id)
         if isinstance(group, ConsumerGroup):
             return group.heartbeat(wish, ticket, now)
@@ -235,7 +249,11 @@ class Shard:
         if name == EXPIRY:
             return self._expire(now)
         group = self._groups.get(name.group_id)
-        return Decision([]) if group is None else group.rang(name, now)
+        if group is None:
+            return Decision([])
+        verdict = group.rang(name, now)
+        self._note_size(name.group_id)
+        return verdict
 
     def follow(self, image: Image, topics_deleted: Collection[str], now: Now) -> Verdict:
         """The cluster's metadata moved on. Offsets of topics that are gone go, too."""
@@ -302,8 +320,10 @@ class Shard:
         elif isinstance(key, GroupMetadataKey):
             assert value is None or isinstance(value, GroupMetadataValue)
             self._replay_classic(key.group, value)
+            self._note_size(key.group)
         else:
             self._replay_consumer(key.group, record)
+            self._note_size(key.group)
 
     def _replay_classic(self, group_id: str, value: GroupMetadataValue | None) -> None:
         group = self._groups.get(group_id)
@@ -327,6 +347,17 @@ class Shard:
                 return
             group = self._groups[group_id] = ConsumerGroup(group_id, self._around)
         group.replay(record)
+
+    # Room.
+
+    def _check_room(self, wish: JoinWish | HeartbeatWish, size_bytes: int) -> None:
+        group = self._groups.get(wish.group_id)
+        before_bytes = 0 if group is None else group.bytes_of(wish.member_id, wish.instance_id)
+        self.memory.check(wish.group_id, size_bytes - before_bytes, self._settings)
+
+    def _note_size(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        self.memory.note(group_id, 0 if group is None else group.size_bytes)
 
     # Finding.
 

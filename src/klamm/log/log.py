@@ -458,6 +458,8 @@ class Log:
                 note_stored(self.producers, read_header(view), view, now.wall_ms)
             else:
                 self.producers.note(batch, base_offset, max_timestamp, now.wall_ms)
+            if len(self.producers) > self._settings.max_producers:
+                self.producers.forget_oldest(self._settings.max_producers)
         if max_timestamp < 0:
             segment.touched_ms = now.wall_ms
         return Appended(base_offset, next_offset - 1, max_timestamp if batch.log_append_time else -1, False)
@@ -480,6 +482,8 @@ class Log:
             if batch.has_producer:
                 note_stored(self.producers, batch, view[position : position + batch.size_bytes], now.wall_ms)
             self.end_offset = batch.next_offset
+        if len(self.producers) > self._settings.max_producers:
+            self.producers.forget_oldest(self._settings.max_producers)
 
     def _make_room(self, size: int, next_offset: Offset, max_timestamp: int, now_ms: int) -> None:
         self._check_sound()

@@ -13,11 +13,16 @@ The judgement changes nothing; `note` does, once the batch is in the log, and re
 again. A transaction is open from its first batch to its marker; who keeps readers from it asks `first_open_offset`.
 """
 
+from operator import itemgetter
+
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import NO_EPOCH, NO_OFFSET, Epoch, Offset, ProducerId
 from klamm.records.batch import MAX_SEQUENCE, NO_TIMESTAMP, TRANSACTIONAL_BIT, Batch
 
 REMEMBERED_BATCHES = 5
+FORGOTTEN_SHARE = 16
+"""Where there are too many, so much of what is allowed is forgotten at once."""
+
 MOST_REFUSED = 1_000
 """Producers may come and go while a disk is full. The oldest of them have given up by now."""
 
@@ -74,9 +79,11 @@ class ProducerState:
 
 
 class ProducerStates:
-    __slots__ = ("_refused", "_states")
+    __slots__ = ("_refused", "_states", "forgotten")
 
     def __init__(self) -> None:
+        self.forgotten = 0
+        """How many there was no room for, though they had not been silent for long enough."""
         self._states: dict[ProducerId, ProducerState] = {}
         self._refused: dict[ProducerId, tuple[Epoch, int]] = {}
         """Epoch and sequence of the first batch that there was no room for."""
@@ -166,6 +173,19 @@ class ProducerStates:
             del self._states[producer_id]
             self._refused.pop(producer_id, None)
         return len(silent)
+
+    def forget_oldest(self, most: int) -> None:
+        """No more than so many are remembered: of those that have nothing open the longest silent go, some at a time so
+        that it is seldom done."""
+        if len(self._states) <= most:
+            return
+        closed = [(state.seen_ms, producer_id) for producer_id, state in self._states.items() if state.open_since < 0]
+        count = len(self._states) - most + most // FORGOTTEN_SHARE
+        # (Sorting is stable: of those heard of at once the first come first.)
+        for _, producer_id in sorted(closed, key=itemgetter(0))[:count]:
+            del self._states[producer_id]
+            self._refused.pop(producer_id, None)
+            self.forgotten += 1
 
     def first_open_offset(self) -> Offset | None:
         """Where the oldest open transaction began."""

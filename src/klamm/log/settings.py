@@ -37,5 +37,6 @@ class LogSettings:
     compression: Codec | None = None
     """None keeps the producer's codec."""
     compression_level: int | None = None
+    max_producers: int = 20_000
     flush_messages: int = FOREVER_MS
     flush_ms: int = FOREVER_MS

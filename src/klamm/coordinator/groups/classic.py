@@ -17,6 +17,7 @@ from klamm.coordinator.groups.conversion import ClassicSnapshot, ClassicSnapshot
 from klamm.coordinator.groups.group import CLASSIC, CONSUMER_PROTOCOL_TYPE, Surroundings, TimerName
 from klamm.coordinator.groups.rebalance import Rebalance
 from klamm.coordinator.groups.subscription import read_subscription
+from klamm.coordinator.memory import PENDING_BYTES
 from klamm.coordinator.records import GroupMetadataKey, GroupMetadataValue, GroupRecord
 from klamm.coordinator.wishes import (
     NO_GENERATION,
@@ -57,6 +58,15 @@ class ClassicGroup:
         self._around = around
         self._is = ClassicState(group_id)
         self._rebalance = Rebalance(self._is, around)
+
+    @property
+    def size_bytes(self) -> int:
+        return self._is.members_bytes + PENDING_BYTES * len(self._is.pending)
+
+    def bytes_of(self, member_id: str, instance_id: str | None) -> int:
+        group = self._is
+        member = group.members.get(group.static.get(instance_id or "", member_id))
+        return PENDING_BYTES * (member_id in group.pending) if member is None else member.counted_bytes
 
     # Joining.
 
@@ -114,7 +124,7 @@ class ClassicGroup:
             # Its answer was lost, or it merely wants to sync again.
             return Decision([Answered(ticket, self._rebalance.joined(member))])
         # A leader that joins again has a reason to assign anew, though it need not show in what it says.
-        member.update(wish)
+        group.update(member, wish)
         forgotten = self._replaced(member, ErrorCode.UNKNOWN_MEMBER_ID)
         member.joining = ticket
         return _with(forgotten, self._rebalance.maybe_begin(now))
@@ -125,7 +135,7 @@ class ClassicGroup:
         member = group.members[group.static[wish.instance_id or ""]]
         fenced = self._replaced(member, ErrorCode.FENCED_INSTANCE_ID)
         old_id, led = member.member_id, group.leader
-        member.update(wish)
+        group.update(member, wish)
         # Its client says who it is, so there is no need to be impatient while it waits.
         member.is_new = False
         self._rebalance.forget(old_id)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from klamm.coordinator.memory import bytes_of_classic
 from klamm.coordinator.records import ClassicMemberValue
 from klamm.coordinator.wishes import JoinedMember, JoinWish, Ticket
 
@@ -11,6 +12,7 @@ class ClassicMember:
         "assignment",
         "client_host",
         "client_id",
+        "counted_bytes",
         "instance_id",
         "is_new",
         "joining",
@@ -39,6 +41,8 @@ class ClassicMember:
         self.client_host = client_host
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.counted_bytes = 0
+        """What it takes in the sum of its group."""
         self._knows(protocols)
         self.assignment = assignment
         self.joining: Ticket | None = None
@@ -90,6 +94,10 @@ class ClassicMember:
     @property
     def is_static(self) -> bool:
         return self.instance_id is not None
+
+    @property
+    def size_bytes(self) -> int:
+        return bytes_of_classic(self.client_id, self.instance_id, self.protocols) + len(self.assignment)
 
     def says(self, protocol: str | None) -> bytes:
         """What it says about itself for this protocol."""

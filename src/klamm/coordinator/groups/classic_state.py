@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from klamm.coordinator.groups.classic_member import ClassicMember
 from klamm.coordinator.records import GroupMetadataKey, GroupMetadataValue, GroupRecord
+from klamm.coordinator.wishes import JoinWish
 from klamm.errors import ErrorCode, KafkaError
 
 
@@ -37,6 +38,8 @@ class ClassicState:
         """Which member stands for an instance id at present."""
         self.pending: set[str] = set()
         """Ids that were given out to members that have not joined with them yet."""
+        self.members_bytes = 0
+        """What they take, about."""
         self.since_ms: int | None = None
         """Wall time since when it is as it is, as the log has it."""
 
@@ -54,16 +57,29 @@ class ClassicState:
             self.leader = member.member_id
         self.pending.discard(member.member_id)
         self.members[member.member_id] = member
+        self._count(member)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
         self.pending.discard(member_id)
         member = self.members.pop(member_id, None)
+        if member is not None:
+            self.members_bytes -= member.counted_bytes
         if member is not None and member.instance_id is not None and self.static.get(member.instance_id) == member_id:
             del self.static[member.instance_id]
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
+
+    def update(self, member: ClassicMember, wish: JoinWish) -> None:
+        """It says something else about itself."""
+        member.update(wish)
+        self.members_bytes -= member.counted_bytes
+        self._count(member)
+
+    def _count(self, member: ClassicMember) -> None:
+        member.counted_bytes = member.size_bytes
+        self.members_bytes += member.counted_bytes
 
     def member(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """Raises what a client has to hear that is not, or no longer, this member."""
@@ -136,6 +152,7 @@ class ClassicState:
         self.protocol = value.protocol
         self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
         self.members, self.static, self.leader = {}, {}, None
+        self.members_bytes = 0
         for each in value.members:
             member = before.get(each.member_id)
             if member is None or not member.is_what_is_written(each, value.protocol):

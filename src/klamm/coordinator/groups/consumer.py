@@ -217,6 +217,14 @@ class ConsumerGroup:
         records.append(epoch_record(self.group_id, state.epoch + 1, found))
         return records
 
+    @property
+    def size_bytes(self) -> int:
+        return self.state.members_bytes
+
+    def bytes_of(self, member_id: str, instance_id: str | None) -> int:
+        member = self.state.static_member(instance_id) or self.state.members.get(member_id)
+        return 0 if member is None else member.size_bytes
+
     def check_size(self, member_id: str) -> None:
         most = self.surroundings.settings.consumer_max_size
         if len(self.state.members) >= most and member_id not in self.state.members:

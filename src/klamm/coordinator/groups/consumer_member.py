@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeAlias
 
+from klamm.coordinator.memory import PARTITION_BYTES, bytes_of_classic, bytes_of_consumer
 from klamm.coordinator.records import (
     ClassicMemberMetadataValue,
     ClassicProtocolValue,
@@ -58,6 +59,13 @@ class Profile:
     server_assignor: str | None = None
     classic: "ClassicSide | None" = None
 
+    @property
+    def size_bytes(self) -> int:
+        size = bytes_of_consumer(self.client_id, self.instance_id, self.topic_names, self.topic_regex)
+        if self.classic is not None:
+            size += bytes_of_classic("", None, self.classic.protocols)
+        return size
+
 
 @dataclass(frozen=True, slots=True)
 class ClassicSide:
@@ -99,6 +107,11 @@ class Member:
         for topic, partitions in self.revoking.items():
             found[topic] = found.get(topic, frozenset()).union(partitions)
         return found
+
+    @property
+    def size_bytes(self) -> int:
+        held = sum(map(len, self.assigned.values())) + sum(map(len, self.revoking.values()))
+        return self.profile.size_bytes + PARTITION_BYTES * held
 
     def is_reconciled_to(self, epoch: Epoch) -> bool:
         return self.state == MemberState.STABLE and self.epoch == epoch

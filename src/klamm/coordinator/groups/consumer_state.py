@@ -53,6 +53,8 @@ class ConsumerState:
         self.members: dict[str, Member] = {}
         self.targets: dict[str, Partitions] = {}
         self.patterns: dict[str, Resolved] = {}
+        self.members_bytes = 0
+        """What they take, about."""
         self._instances: dict[str, str] = {}
         self._holders: dict[Uuid, dict[int, str]] = {}
 
@@ -161,15 +163,18 @@ class ConsumerState:
             return
         member = self.members.pop(member_id, None)
         if member is not None:
+            self.members_bytes -= member.size_bytes
             self._release(member)
             self._forget_instance(member)
 
     def _put(self, member: Member) -> None:
         before = self.members.get(member.member_id)
         if before is not None:
+            self.members_bytes -= before.size_bytes
             self._release(before)
             self._forget_instance(before)
         self.members[member.member_id] = member
+        self.members_bytes += member.size_bytes
         if member.profile.instance_id is not None:
             self._instances[member.profile.instance_id] = member.member_id
         for topic, partitions in member.all_it_has.items():

@@ -81,6 +81,15 @@ class Group(Protocol):
     def is_empty(self) -> bool: ...
 
     @property
+    def size_bytes(self) -> int:
+        """What its members take, about (`coordinator/memory.py`)."""
+        ...
+
+    def bytes_of(self, member_id: str, instance_id: str | None) -> int:
+        """What this member takes of that; 0 if there is none."""
+        ...
+
+    @property
     def member_count(self) -> int: ...
 
     @property

@@ -24,6 +24,16 @@ def group_count(seen: Seen) -> float:
     return sum(shard.group_count for shard in seen.broker.coordination.shards())
 
 
+@one("klamm_group_members_bytes", GAUGE, "What the members of these groups take of its memory, about.")
+def members_bytes(seen: Seen) -> float:
+    return sum(shard.memory.used_bytes for shard in seen.broker.coordination.shards())
+
+
+@one("klamm_group_joins_refused", GAUGE, "Members of these groups that there was no room for.")
+def joins_refused(seen: Seen) -> float:
+    return sum(shard.memory.refused for shard in seen.broker.coordination.shards())
+
+
 @family("kafka_consumergroup_members", GAUGE, "Members of a group.", "consumergroup")
 def members(seen: Seen) -> Iterator[Sample]:
     for shard in seen.broker.coordination.shards():

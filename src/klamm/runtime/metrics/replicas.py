@@ -46,6 +46,16 @@ def offline(seen: Seen) -> float:
     return seen.tally.offline
 
 
+@one(f"{MANAGER}_produceridcount", GAUGE, "Idempotent producers that the replicas here remember.")
+def producers(seen: Seen) -> float:
+    return seen.tally.producers
+
+
+@one("klamm_producers_forgotten", GAUGE, "Producers that the replicas here forgot early: there were too many.")
+def producers_forgotten(seen: Seen) -> float:
+    return seen.tally.producers_forgotten
+
+
 @one(f"{MANAGER}_isrshrinks_total", COUNTER, "How often replicas left the in-sync ones of a partition led here.")
 def isr_shrinks(seen: Seen) -> float:
     return seen.tally.traffic.isr_shrinks

@@ -21,6 +21,8 @@ class Tally:
         self.under_min_isr = 0
         self.at_min_isr = 0
         self.offline = 0
+        self.producers = 0
+        self.producers_forgotten = 0
         self.followed_by: dict[BrokerId, int] = {}
         """By follower: how far it is behind where it is furthest behind, in records."""
         self.traffic = Traffic()
@@ -40,6 +42,8 @@ class Tally:
 
     def _add_replica(self, partition: Partition) -> None:
         self.offline += partition.failure is not None
+        self.producers += len(partition.log.producers)
+        self.producers_forgotten += partition.log.producers.forgotten
         if partition.leading is None or partition.deleted:
             return
         in_sync = len(partition.in_sync)

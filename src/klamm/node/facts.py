@@ -1,5 +1,6 @@
 """What a node announces about itself and the requests it gets."""
 
+from klamm.errors import ErrorCode
 from klamm.facts import Fact
 
 
@@ -33,7 +34,10 @@ class RegistrationRefused(Fact):
     reason: str
 
     def __str__(self) -> str:
-        return f"the controller refuses this broker: {self.reason}"
+        hint = ""
+        if self.reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
+            hint = "; it asks back at the address that this broker advertises (advertised.listeners), and has to reach it"
+        return f"the controller refuses this broker: {self.reason}{hint}"
 
 
 class EarlierLifeStands(Fact):

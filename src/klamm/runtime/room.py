@@ -87,6 +87,10 @@ class Room(Generic[T]):
         return self._favoured is not None and self._favoured is not connection
 
     @property
+    def starved_count(self) -> int:
+        return len(self._starved)
+
+    @property
     def is_contested(self) -> bool:
         return self._favoured is not None and bool(self._starved)
 

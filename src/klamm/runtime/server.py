@@ -120,6 +120,14 @@ class Server:
         return self._next_id
 
     @property
+    def unfinished_bytes(self) -> int:
+        return self._room.used_bytes
+
+    @property
+    def waiting_for_room(self) -> int:
+        return self._room.starved_count
+
+    @property
     def dialed_count(self) -> int:
         return len(self._connections) - self.accepted_count
 

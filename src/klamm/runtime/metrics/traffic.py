@@ -59,6 +59,16 @@ def waiting(seen: Seen) -> float:
     return len(seen.broker.waiting)
 
 
+@one("klamm_unfinished_requests_bytes", GAUGE, "What has arrived of requests that are not whole yet.")
+def unfinished(seen: Seen) -> float:
+    return seen.driver.server.unfinished_bytes
+
+
+@one("klamm_connections_waiting_for_room", GAUGE, "Connections in the middle of a request, not read while others are.")
+def waiting_for_room(seen: Seen) -> float:
+    return seen.driver.server.waiting_for_room
+
+
 @one("kafka_server_socketservermetrics_connection_count", GAUGE, "Connections that others have opened to this node.")
 def connections(seen: Seen) -> float:
     return seen.driver.server.accepted_count

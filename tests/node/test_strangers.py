@@ -19,6 +19,11 @@ from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
 from klamm.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from klamm.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from klamm.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from klamm.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from tests.node.cluster_world import FIRST_PORT, ClusterClient, ClusterWorld, Member
 from tests.node.requests import produce
 from tests.node.world import api_of
@@ -245,6 +250,19 @@ def test_a_newcomer_is_counted_on_once_it_has_fetched_the_metadata(world: Cluste
         took_ms = world.run_until(lambda: newcomer.is_serving)
     assert image(world).brokers[7].is_active and seen and seen[-1] > image(world).brokers[7].epoch
     assert took_ms < 100.0, "of simulated time"
+
+
+def test_who_asks_for_an_epochs_end_as_a_replica_hears_what_anybody_does(world: ClusterWorld) -> None:
+    leader, follower, _ = roles(world)
+    answers = []
+    for replica_id in (follower, 99, -1):
+        asked = OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+        topic = OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])
+        request = OffsetForLeaderEpochRequest(replica_id=replica_id, topics=[topic])
+        answers.append(world.client(leader).ask(request, 4).topics)
+    assert answers[0] == answers[1] == answers[2]
+    partition = world[leader].broker.partitions.get(TOPIC, 0)
+    assert partition is not None and partition.leading is not None and 99 not in partition.leading.followers
 
 
 def test_a_held_back_connection_does_not_wait_for_ever(world: ClusterWorld) -> None:

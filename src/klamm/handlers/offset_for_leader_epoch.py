@@ -1,5 +1,9 @@
 """OffsetForLeaderEpoch (2-4): where a leader epoch ended here, so that others find where their history parted from
-ours."""
+ours.
+
+Whether a replica asks or a consumer makes no difference: nothing is noted of who asks, and what is told is no more than
+anybody may know. Our own followers hear it with their fetches.
+"""
 
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call

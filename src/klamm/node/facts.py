@@ -36,7 +36,7 @@ class RegistrationRefused(Fact):
     def __str__(self) -> str:
         hint = ""
         if self.reason == ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name:
-            hint = "; it asks back at the address that this broker advertises (advertised.listeners), and has to reach it"
+            hint = "; it has to reach this broker at the address that it advertises (advertised.listeners)"
         return f"the controller refuses this broker: {self.reason}{hint}"
 
 

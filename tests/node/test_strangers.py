@@ -265,6 +265,26 @@ def test_who_asks_for_an_epochs_end_as_a_replica_hears_what_anybody_does(world: 
     assert partition is not None and partition.leading is not None and 99 not in partition.leading.followers
 
 
+def test_a_crowd_of_made_up_brokers_keeps_no_broker_from_being_confirmed(world: ClusterWorld) -> None:
+    leader, follower, _ = roles(world)
+    request = forged_fetch(world, follower, 0)
+    for number in range(1_200):
+        crowd, made_up = world.client(leader), 1_000 + number if number % 2 else 2_000
+        request.replica_state.replica_id = made_up
+        claim = claim_bytes(CLAIM, made_up, b"0123456789abcdef")
+        pieces = encoded_request(api_of(request), FETCH, 1, "stranger", request, claim)
+        crowd._asked[1] = (api_of(request), FETCH)
+        world.send(crowd, 1, b"".join(map(bytes, pieces)))
+    world.run(1.0)
+    channel = world[follower].node.cluster.peers._channels[leader, Purpose.REPLICATION]
+    claim = claim_bytes(CLAIM, follower, channel.token or b"")
+    began_ms = world.now_ms
+    answer = say_with_claim(world, world.client(leader), forged_fetch(world, follower, 0), FETCH, claim)
+    assert answer.error_code == ErrorCode.NONE and world.now_ms - began_ms < 5.0, "of simulated time"
+    world.run(3_000.0)
+    assert not world[leader].node.cluster.confirmations._waiting
+
+
 def test_a_held_back_connection_does_not_wait_for_ever(world: ClusterWorld) -> None:
     leader, follower, _ = roles(world)
     request = forged_fetch(world, follower, 0)

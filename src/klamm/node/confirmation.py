@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from klamm.broker.broker import Broker
 from klamm.broker.speaker import Unconfirmed
-from klamm.ids import Now
+from klamm.ids import BrokerId, Now
 from klamm.node.peers import Peer, Peers, Purpose
 from klamm.wire.apis import API_VERSIONS
 from klamm.wire.claims import NO_TOKEN, QUESTION, TokenAnswer, claim_bytes
@@ -22,8 +22,11 @@ from klamm.wire.messages.api_versions import ApiVersionsRequest
 
 API_VERSIONS_VERSION = 4
 PATIENCE_MS = 1_500.0
-MOST_WAITING = 1_000
-"""Connections that are held back at once. Beyond that they are refused: brokers try again."""
+MOST_OF_ONE = 64
+"""Connections that are held back at once and claim to be one broker's: each broker has a few."""
+
+MOST_UNKNOWN = 1_000
+"""And of all brokers that are not registered here. Beyond either they are refused: brokers try again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +48,8 @@ class Confirmations:
         assert connection.id not in self._waiting
         connection.awaits_speaker = True
         waiting = _Waiting(connection, now.monotonic_ms + PATIENCE_MS, unconfirmed.until)
-        is_us = connection.speaker.broker_id == self._broker.node_id
-        if is_us or len(self._waiting) >= MOST_WAITING:
+        broker_id = connection.speaker.broker_id
+        if broker_id == self._broker.node_id or self._are_too_many(broker_id):
             # (What this node says to itself does not come over a connection.) Refused when it is looked at next.
             waiting.deadline_ms = now.monotonic_ms
         elif unconfirmed.address is not None:
@@ -69,6 +72,13 @@ class Confirmations:
 
     def next_deadline_ms(self) -> float | None:
         return min((each.deadline_ms for each in self._waiting.values()), default=None)
+
+    def _are_too_many(self, broker_id: BrokerId) -> bool:
+        """Whoever makes up brokers keeps none of those that there are from being confirmed."""
+        claimed = [each.connection.speaker.broker_id for each in self._waiting.values()]
+        known = self._broker.image.brokers
+        is_unknown = broker_id not in known and sum(each not in known for each in claimed) >= MOST_UNKNOWN
+        return is_unknown or claimed.count(broker_id) >= MOST_OF_ONE
 
     def _ask(self, waiting: _Waiting, unconfirmed: Unconfirmed, now: Now) -> None:
         speaker, address = waiting.connection.speaker, unconfirmed.address

@@ -72,6 +72,12 @@ def test_brokers_are_told_that_the_controller_is_elsewhere(here: Controlled, api
     assert here.ask(api, *FOR_BROKERS[api]).error_code == ErrorCode.NOT_CONTROLLER
 
 
+@pytest.mark.parametrize("api", FOR_BROKERS)
+def test_who_merely_names_a_broker_is_refused(here: Controlled, api: str) -> None:
+    here.is_believed = False
+    assert here.ask(api, *FOR_BROKERS[api]).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
 def registration(broker: int, cluster: str = CLUSTER) -> BrokerRegistrationRequest:
     return BrokerRegistrationRequest(
         broker_id=broker,

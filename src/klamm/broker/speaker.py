@@ -77,8 +77,10 @@ def check_speaker(call: "Call", broker_id: BrokerId, broker_epoch: int = UNCHECK
 def check_has_fetched(call: "Call", broker_id: BrokerId) -> None:
     """Raise unless this broker has fetched the metadata up to its registration, as it says when it wants to be counted
     on: the controller leads the quorum, and has given it what it holds."""
+    if call.speaker is not None and call.speaker.is_this_node:
+        return
     registered, quorum = call.broker.image.brokers.get(broker_id), call.broker.quorum
-    if registered is None or not registered.fenced or (call.speaker is not None and call.speaker.is_this_node):
+    if registered is None or not registered.fenced:
         return
     epoch = registered.epoch
     if quorum.fetched_end(broker_id) <= epoch:

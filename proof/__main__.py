@@ -1,5 +1,5 @@
 """The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`, `pipeline`,
-`fixtures`.
+`new_group`, `fixtures`.
 
 Each has --help."""
 
@@ -18,6 +18,7 @@ PROOFS = {
     "calm": "full load, and nobody is taken for dead",
     "start": "how long until a new cluster acknowledges, and what idle nodes weigh",
     "wiped": "a disk is lost: what comes back, and who may vote",
+    "new_group": "how long the first group ever waits after the controller was killed",
     "fixtures": "a project's tests on the pytest fixtures, again and again, and no flake",
     "pipeline": "the invoice pipeline on Spark: tables equal to the ledger, whatever dies",
 }

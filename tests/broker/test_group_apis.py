@@ -300,6 +300,117 @@ def test_and_is_told_when_that_takes_too_long() -> None:
     assert not world[0].broker.coordination.offsets_topic.is_creating, "the next one asks again"
 
 
+def test_a_dead_broker_that_was_active_is_not_waited_for_and_gets_its_replicas() -> None:
+    """A first group waited ten seconds for the controller that had just been killed, "because it may be starting"."""
+    world = World(3)
+    errands = ToyErrands()
+    world[0].broker.errands = errands  # type: ignore[assignment]
+    world.controller.fence(2)
+    world.follow_all()
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    assert errands.wanted == [3] and not answers
+
+
+def test_a_broker_that_is_still_starting_is_waited_for() -> None:
+    world = World(3)
+    errands = ToyErrands()
+    world.controller.fence(2)
+    world.restart(0)
+    world[0].broker.errands = errands  # type: ignore[assignment]
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    assert not errands.wanted, "it has not been seen since we began: it may be about to start, too"
+    assert [each.error_code for each in answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    world.controller.unfence(2)
+    world.follow_all()
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    assert errands.wanted == [3]
+
+
+def test_a_coordinator_that_has_just_died_is_not_named_and_the_next_one_is_waited_for() -> None:
+    """The next controller may have it lead before it knows that it is dead: a client that dialled it lost seconds."""
+    world = World(3)
+    world.create_topic([1, 2, 0])
+    world.settle_all()
+    broker = world[0].broker
+    broker.absent.note(1, broker.image, world.now)
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    assert not answers
+    world.controller.elect(0, 2)
+    world.follow_all()
+    world[0].tick()
+    assert [each.node_id for each in answers] == [2]
+
+
+def test_a_coordinator_that_is_suspected_is_named_when_it_answers_again() -> None:
+    world = World(3)
+    world.create_topic([1, 2, 0])
+    world.settle_all()
+    broker = world[0].broker
+    broker.absent.suspects.add(1)
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    assert not answers
+    broker.absent.suspects.clear()
+    broker.waiting.changed(broker.absent)
+    world[0].tick()
+    assert [each.node_id for each in answers] == [1]
+
+
+class NoControllerAtFirst(ToyErrands):
+    """So many times nobody can be asked."""
+
+    def __init__(self, world: World, times: int) -> None:
+        super().__init__()
+        self._world = world
+        self._left = times
+
+    def create_offsets_topic(self, replicas: int, now: Now) -> None:
+        super().create_offsets_topic(replicas, now)
+        if self._left:
+            self._left -= 1
+            self._world[0].broker.coordination.offsets_topic.not_created(now, is_passing=True)
+
+
+def wait(world: World, ms: float) -> None:
+    world.advance(ms)
+    world[0].broker.coordination.tick(world.now)
+    world[0].tick()
+
+
+def test_whoever_asks_while_there_is_no_controller_waits_for_one() -> None:
+    """A client that is told that there is no coordinator asks again after a second: the controller is there sooner."""
+    world = World(3)
+    errands = NoControllerAtFirst(world, 3)
+    world[0].broker.errands = errands  # type: ignore[assignment]
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    for _ in range(3):
+        assert not answers
+        wait(world, 30)
+    assert errands.wanted == [3] * 4
+    world.create_topic([1, 2, 0])
+    world.settle_all()
+    assert [each.node_id for each in answers] == [1]
+
+
+def test_nobody_is_asked_for_a_topic_that_nobody_waits_for_any_more() -> None:
+    world = World(3)
+    errands = NoControllerAtFirst(world, 1_000)
+    world[0].broker.errands = errands  # type: ignore[assignment]
+    answers: list[Any] = []
+    world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, answers.append)
+    for _ in range(100):
+        wait(world, 30)
+    assert [each.error_code for each in answers] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    asked = len(errands.wanted)
+    assert asked < 40 and not world[0].broker.coordination.offsets_topic.is_creating
+    wait(world, 60_000)
+    assert len(errands.wanted) == asked
+
+
 def test_a_creation_that_nobody_ever_speaks_of_again_is_asked_for_once_more() -> None:
     world = World(3)
     world.advance(10_000)
@@ -309,3 +420,28 @@ def test_a_creation_that_nobody_ever_speaks_of_again_is_asked_for_once_more() ->
         world[0].ask(find_coordinator.handle, FindCoordinatorRequest(key=GROUP), 3, [].append)
         world.advance(30_000)
     assert errands.wanted == [3, 3]
+
+
+def test_who_comes_before_this_broker_has_heard_of_the_topic_is_not_refused() -> None:
+    """Sent here by a broker that was quicker. librdkafka comes back three seconds after a refusal."""
+    world = World(3)
+    answers: list[Any] = []
+    request = HeartbeatRequest(group_id=GROUP, member_id="m", generation_id=1)
+    world[1].ask(heartbeat.handle, request, 4, answers.append)
+    world.settle_all()
+    assert not answers
+    world.create_topic([1, 2, 0])
+    world.settle_all()
+    world[1].tick()
+    assert [each.error_code for each in answers] == [ErrorCode.UNKNOWN_MEMBER_ID], "it coordinates the group"
+
+
+def test_and_is_sent_away_when_that_does_not_come() -> None:
+    world = World(3)
+    answers: list[Any] = []
+    request = HeartbeatRequest(group_id=GROUP, member_id="m", generation_id=1)
+    world[1].ask(heartbeat.handle, request, 4, answers.append)
+    world.advance(500)
+    world[1].broker.coordination.tick(world.now)
+    world[1].tick()
+    assert [each.error_code for each in answers] == [ErrorCode.NOT_COORDINATOR]

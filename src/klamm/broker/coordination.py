@@ -12,7 +12,7 @@ controller has heard of it lately (`is_counted_on`), because it is not replaced 
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from klamm.broker.answer import Answer, Changed, Committed, Later, Reply
 from klamm.broker.facts import GroupRecordSkipped, GroupsLoaded, GroupsNotLoaded, GroupsNotWritten, MemberRefused
@@ -46,6 +46,9 @@ Respond: TypeAlias = Callable[[object], object]
 OF_THIS_NODE = 0
 MOST_TIMERS_AT_ONCE = 4
 """A member that is given up may cost milliseconds in a large group; others have their turn in between."""
+EARLY_MS = 500.0
+"""So long waits who comes before this broker has heard of the topic of the offsets."""
+MOST_EARLY = 1_000
 LOOK_AGAIN_MS = 100.0
 RECORD_OVERHEAD_BYTES = 40
 """What a record takes besides its key and value, at most."""
@@ -84,6 +87,16 @@ class _Hosted:
         self.written: Offset = 0
 
 
+class _Early(NamedTuple):
+    """Who was sent here by a broker that has heard of the new topic before us, and we shall within milliseconds.
+    Refused, librdkafka would come back after three seconds."""
+
+    ticket: _Ticket
+    group_id: str
+    decide: Decide
+    until_ms: float
+
+
 class Coordination:
     def __init__(self, broker: "Broker", random: Random, tell: Tell) -> None:
         self._broker = broker
@@ -99,6 +112,7 @@ class Coordination:
         self.offsets_topic = OffsetsTopic(broker)
         self._has_lapsed = False
         self._has_told_of_room = False
+        self._early: list[_Early] = []
 
     # What handlers ask.
 
@@ -110,8 +124,11 @@ class Coordination:
         self, asked: Sequence[tuple[str, Decide]], respond: Callable[[list[object]], object], now: Now
     ) -> Answer:
         """The same for several groups, in their order."""
-        partition_of = self.offsets_topic.partition_of
-        tickets = [self._asked(partition_of(group_id), decide, now) for group_id, decide in asked]
+        if not self.offsets_topic.was_seen and len(self._early) + len(asked) <= MOST_EARLY:
+            tickets = [self._asked_early(group_id, decide, now) for group_id, decide in asked]
+        else:
+            partition_of = self.offsets_topic.partition_of
+            tickets = [self._asked(partition_of(group_id), decide, now) for group_id, decide in asked]
         return self._when_all_are_answered(tickets, respond, now)
 
     def ask_all(self, decide: Decide, respond: Callable[[list[object]], object], now: Now) -> Answer:
@@ -121,13 +138,32 @@ class Coordination:
 
     def _asked(self, index: int, decide: Decide, now: Now) -> _Ticket:
         ticket = _Ticket()
+        self._decide(ticket, index, decide, now)
+        return ticket
+
+    def _asked_early(self, group_id: str, decide: Decide, now: Now) -> _Ticket:
+        early = _Early(_Ticket(), group_id, decide, now.monotonic_ms + EARLY_MS)
+        self._early.append(early)
+        self.wake_at(early.until_ms)
+        return early.ticket
+
+    def _maybe_decide_early(self, now: Now) -> None:
+        early, self._early = self._early, []
+        for each in early:
+            if self.offsets_topic.was_seen or each.until_ms <= now.monotonic_ms:
+                self._decide(each.ticket, self.offsets_topic.partition_of(each.group_id), each.decide, now)
+            else:
+                self._early.append(each)
+        if self._early:
+            self.wake_at(self._early[0].until_ms)
+
+    def _decide(self, ticket: _Ticket, index: int, decide: Decide, now: Now) -> None:
         try:
             hosted = self._serving(index, now)
         except KafkaError as error:
             self._give(ticket, error)
         else:
             self._carry_out(hosted, self._decided(hosted, decide, ticket, now), now)
-        return ticket
 
     def _when_all_are_answered(
         self, tickets: list[_Ticket], respond: Callable[[list[object]], object], now: Now
@@ -258,10 +294,12 @@ class Coordination:
 
     def follow(self, changes: Changes, touched: list[Partition], now: Now) -> None:
         """The metadata moved on."""
-        self.offsets_topic.follow()
+        self.offsets_topic.follow(changes)
         for partition in touched:
             if partition.topic_partition.topic == CONSUMER_OFFSETS:
                 self._look(partition, now)
+        if self._early:
+            self._maybe_decide_early(now)
         if not self._hosted or not (changes.topics_created or changes.topics_deleted or changes.partitions_changed):
             return
         gone = [topic.name for topic in changes.topics_deleted if topic.name not in self._broker.image.topics]
@@ -307,6 +345,9 @@ class Coordination:
         if self.next_due_ms is None or self.next_due_ms > now.monotonic_ms:
             return
         self.next_due_ms = None
+        self.offsets_topic.tick(now)
+        if self._early:
+            self._maybe_decide_early(now)
         is_counted_on = self._sees_whether_it_counts(now)
         left = MOST_TIMERS_AT_ONCE
         for hosted in list(self._hosted.values()):
@@ -318,7 +359,12 @@ class Coordination:
                 self._carry_out(hosted, verdict, now)
             self._look_at_clock(hosted)
         if not is_counted_on and self._hosted:
-            self.next_due_ms = now.monotonic_ms + LOOK_AGAIN_MS
+            self.wake_at(now.monotonic_ms + LOOK_AGAIN_MS)
+
+    def wake_at(self, due_ms: float) -> None:
+        """Have `tick` called then, at the latest."""
+        if self.next_due_ms is None or due_ms < self.next_due_ms:
+            self.next_due_ms = due_ms
 
     def _ticked(self, hosted: _Hosted, now: Now) -> Verdict | None:
         try:
@@ -352,7 +398,7 @@ class Coordination:
             self._give_up(hosted)
             return
         if not is_done:
-            self._wake_at(now.monotonic_ms)
+            self.wake_at(now.monotonic_ms)
             return
         hosted.loading = None
         hosted.written = hosted.partition.log.end_offset
@@ -363,11 +409,7 @@ class Coordination:
     def _look_at_clock(self, hosted: _Hosted) -> None:
         due_ms = hosted.shard.next_due_ms
         if due_ms is not None:
-            self._wake_at(due_ms)
-
-    def _wake_at(self, due_ms: float) -> None:
-        if self.next_due_ms is None or due_ms < self.next_due_ms:
-            self.next_due_ms = due_ms
+            self.wake_at(due_ms)
 
 
 def _at_home(code: ErrorCode, verdict: Verdict) -> ErrorCode:

@@ -74,7 +74,7 @@ class Errands:
     def create_offsets_topic(self, replication_factor: int, now: Now) -> None:
         controller = self._controller()
         if controller is None:
-            self._broker.coordination.offsets_topic.not_created(now)
+            self._broker.coordination.offsets_topic.not_created(now, is_passing=True)
             return
         config = self._broker.config
         settings = {
@@ -90,9 +90,11 @@ class Errands:
         )
 
         def then(answer: object, now: Now) -> None:
-            known = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-            if not isinstance(answer, CreateTopicsResponse) or answer.topics[0].error_code not in known:
-                self._broker.coordination.offsets_topic.not_created(now)
+            code = answer.topics[0].error_code if isinstance(answer, CreateTopicsResponse) else None
+            if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                # No answer is no refusal: the controller that was asked is gone, and another one will be.
+                is_passing = code in (None, ErrorCode.NOT_CONTROLLER)
+                self._broker.coordination.offsets_topic.not_created(now, is_passing=is_passing)
 
         request = CreateTopicsRequest(topics=[topic], timeout_ms=int(TIMEOUT_MS))
         self._peers.ask(controller, Purpose.FORWARD, CREATE_TOPICS, 7, request, TIMEOUT_MS, then, now)

@@ -8,13 +8,14 @@ import pytest
 from klamm.cli import consume_waiting
 from klamm.cli.consume_bounds import NoLeader
 from klamm.cli.consume_reading import Reading
-from klamm.cli.consume_waiting import FORMER, PATIENCE_SECONDS, Waiting, once_led
+from klamm.cli.consume_waiting import PATIENCE_SECONDS, Waiting, once_led
 from klamm.cli.group_asking import Refused
 from klamm.cli.progress import Progress
 from klamm.local.asking import NoAnswer
 from tests.cli.conftest import Klamm
 
 LONG = PATIENCE_SECONDS + 1
+FORMER = "it waits for 1 other member"
 STUCK = (
     "partition 3 of t has no leader that answers; `klamm topic describe t` shows why, --partition reads others; "
     "waiting for it"
@@ -144,7 +145,7 @@ def test_a_group_that_lets_nobody_in_is_said_once() -> None:
 
     for _ in range(2):
         world.waiting.tell_of_group("g", why)
-    assert world.said == ["waiting to be let into group g: 2 of 3 nodes are dead"]
+    assert world.said == ["waiting to join group g: 2 of 3 nodes are dead"]
     assert asked == [True], "it takes a second for every node that is dead"
 
 
@@ -157,15 +158,15 @@ def test_after_an_outage_a_group_may_have_to_let_us_in_again() -> None:
         world.waiting.look(5.0)
         world.problem = None
         world.waiting.look(5.0)
-        world.waiting.tell_of_group("g", lambda: None)
-        world.waiting.tell_of_group("g", lambda: None)
-    assert world.said == [STUCK, "what was in the way is over", f"waiting to be let into group g: {FORMER}"] * 2
+        world.waiting.tell_of_group("g", lambda: FORMER)
+        world.waiting.tell_of_group("g", lambda: FORMER)
+    assert world.said == [STUCK, "what was in the way is over", f"waiting to join group g: {FORMER}"] * 2
     world.waiting.maybe_tell_of_entry()
     assert world.said[-1].startswith("waiting"), "not yet"
     is_in = True
     for _ in range(2):
         world.waiting.heard([SimpleNamespace(partition=lambda: 3)])
-    assert world.said[-2:] == [f"waiting to be let into group g: {FORMER}", "let into group g"]
+    assert world.said[-2:] == [f"waiting to join group g: {FORMER}", "joined group g"]
     world.problem = NoLeader("t", 3)
     world.waiting.look(5.0)
     world.problem = None

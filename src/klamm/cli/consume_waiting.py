@@ -15,7 +15,6 @@ from klamm.local.asking import NoAnswer
 
 PATIENCE_SECONDS = 30.0
 PAUSE_SECONDS = 0.3
-FORMER = "whoever was in it and went without a word counts until its session is over, 45 s unless it said otherwise"
 T = TypeVar("T")
 
 
@@ -83,16 +82,16 @@ class Waiting:
         if not isinstance(obstacle, NoLeader) or any(each.partition() == obstacle.partition for each in messages):
             self._maybe_go_on()
 
-    def tell_of_group(self, group: str, ask_why: Callable[[], str | None]) -> None:
+    def tell_of_group(self, group: str, ask_why: Callable[[], str]) -> None:
         """It has not let us in; once, and once more after an outage: we are there ourselves as who we were before."""
         if not self._has_told_of_group:
             self._has_told_of_group, self._is_outside = True, group
-            self._tell(f"waiting to be let into group {group}: {ask_why() or FORMER}")
+            self._tell(f"waiting to join group {group}: {ask_why()}")
 
     def maybe_tell_of_entry(self) -> None:
         """Whoever was told to have to wait wants to know that it is over."""
         if self._is_outside is not None and self._is_in():
-            self._tell(f"let into group {self._is_outside}")
+            self._tell(f"joined group {self._is_outside}")
             self._is_outside = None
 
     def _is_for_good(self, problem: Refused | NoAnswer, quiet_seconds: float) -> bool:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from klamm.cli.cluster_view import Happened, Scene, live, sized, summary
+from klamm.cli.cluster_view import Happened, Scene, live, summary
 from klamm.cli.options import DEFAULT_DIRECTORY
 from klamm.local.figures import Figures
 from klamm.local.look import Look
 from klamm.local.rates import Rates
+from klamm.local.storage_seen import sized
 from klamm.local.view import PartitionSeen
 from tests.local.looks import grown, healthy, place, without
 

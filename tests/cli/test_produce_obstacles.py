@@ -13,11 +13,19 @@ from klamm.cli import main, produce_obstacles
 from klamm.cli.config_asking import DESCRIBE_CONFIGS, TOPIC
 from klamm.cli.group_asking import Cluster
 from klamm.cli.produce_obstacles import Silence, obstacle_to
+from klamm.errors import ErrorCode
 from klamm.local.asking import METADATA, Address
+from klamm.local.storage_seen import DESCRIBE_LOG_DIRS
 from klamm.wire.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
+)
+from klamm.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
 )
 from klamm.wire.messages.metadata import (
     MetadataRequest,
@@ -73,10 +81,34 @@ def test_partitions_without_a_leader_or_with_one_that_is_silent(broker: FakeBrok
     def metadata(_: MetadataRequest) -> MetadataResponse:
         return led_by(broker.address, -1, 7, 8)
 
-    broker.answers = {METADATA: metadata}
+    broker.answers = {METADATA: metadata, DESCRIBE_LOG_DIRS: lambda _: disk(ErrorCode.NONE)}
     told = obstacle_to(Cluster([broker.address]), "invoice", None, needs_all=False)
     assert told == "invoice-0 has no leader; broker 8, which leads invoice-2, does not answer"
     assert obstacle_to(Cluster([broker.address]), "invoice", [1], needs_all=False) is None
+
+
+def disk(code: int, usable_bytes: int = 1 << 30, lag: int = 0) -> DescribeLogDirsResponse:
+    partition = DescribeLogDirsPartition(0, 10, lag)
+    directory = DescribeLogDirsResult(
+        code, "d", [DescribeLogDirsTopic("invoice", [partition])], 40_000_000, usable_bytes
+    )
+    return DescribeLogDirsResponse(results=[directory])
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (disk(ErrorCode.NONE), None),
+        (disk(ErrorCode.KAFKA_STORAGE_ERROR, 5_000), "has a full disk, 5.0 kB of 40.0 MB free"),
+        (disk(ErrorCode.KAFKA_STORAGE_ERROR), "has a disk that takes no writes"),
+        (disk(ErrorCode.NONE, lag=-1), "has failed logs: invoice-0"),
+    ],
+)
+def test_a_disk_that_takes_nothing(broker: FakeBroker, answer: DescribeLogDirsResponse, words: str | None) -> None:
+    """librdkafka tries again and again, and says in the end that it took too long."""
+    broker.answers = {METADATA: lambda _: led_by(broker.address, 7), DESCRIBE_LOG_DIRS: lambda _: answer}
+    told = obstacle_to(Cluster([broker.address]), "invoice", None, needs_all=False)
+    assert told == (words and f"broker 7, which leads invoice-0, {words}")
 
 
 def test_a_follower_that_counts_as_in_sync_and_is_gone(broker: FakeBroker) -> None:
@@ -85,7 +117,11 @@ def test_a_follower_that_counts_as_in_sync_and_is_gone(broker: FakeBroker) -> No
     told.topics[0].partitions[0].isr_nodes = [7, 8]
     minimum = DescribeConfigsResourceResult("min.insync.replicas", "1", False, config_source=5)
     result = DescribeConfigsResult(0, None, TOPIC, "invoice", [minimum])
-    broker.answers = {METADATA: lambda _: told, DESCRIBE_CONFIGS: lambda _: DescribeConfigsResponse(results=[result])}
+    broker.answers = {
+        METADATA: lambda _: told,
+        DESCRIBE_CONFIGS: lambda _: DescribeConfigsResponse(results=[result]),
+        DESCRIBE_LOG_DIRS: lambda _: disk(ErrorCode.NONE),
+    }
     cluster = Cluster([broker.address])
     waits = "invoice-0 waits for broker 8, which does not answer"
     assert obstacle_to(cluster, "invoice", None, needs_all=True) == waits

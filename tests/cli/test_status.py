@@ -4,11 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from klamm.cli.status import text
+from klamm.ids import TopicPartition
 from klamm.local.asking import Address
 from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.processes import Process
 from klamm.local.record import ClusterRecord
+from klamm.local.storage_seen import StorageSeen
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
+from klamm.log.files import Space
 from tests.local.looks import NODES, healthy, without
 
 RECORD = ClusterRecord("an-id", "127.0.0.1", {}, NODES)
@@ -95,3 +98,15 @@ def test_where_acks_all_is_refused() -> None:
     assert "below min.insync.replicas: invoice-0 and invoice-2; acks=all is not acknowledged there" in shown
     assert "refused" not in shown
     assert "below" not in "".join(said(tuple(healthy().partitions.values())))
+
+
+def test_disks_that_are_in_trouble_are_named() -> None:
+    seen = ClusterSeen("an-id", 0, BROKERS, tuple(healthy().partitions.values()))
+    states = WhoRuns(tuple(NodeState(node, "running") for node in NODES))
+    storage = {
+        0: StorageSeen(),
+        1: StorageSeen(takes_writes=False, space=Space(40_000_000, 0)),
+        2: StorageSeen(offline=(TopicPartition("invoice", 3),)),
+    }
+    shown = text(Path("here"), RECORD, states, seen, storage=storage).splitlines()
+    assert shown[-2:] == ["broker 1 has a full disk, 0 B of 40.0 MB free", "broker 2 has failed logs: invoice-3"]

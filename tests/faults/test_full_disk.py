@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from klamm.cli.group_asking import Cluster
+from klamm.cli.produce_obstacles import obstacle_to
 from klamm.errors import ErrorCode
+from klamm.local.asking import Address, Conversation
+from klamm.local.storage_seen import log_dirs, storage_in
 from tests.crash.client import Client
 from tests.faults.broker import CANNOT_START, batch_of, check_no_stack_trace, read, refused
 from tests.harness.klamm_node import KlammNode
@@ -219,3 +223,25 @@ def test_a_start_on_a_read_only_file_system(node: Node, small_disk: Path) -> Non
     node.start()
     with Client(node.port) as client:
         writer.check(client)
+
+
+def test_whoever_looks_is_told_of_it(node: Node, small_disk: Path) -> None:
+    """The log, the command line and DescribeLogDirs. The topic is there; a producer's records are not taken."""
+    writer = created(node)
+    ballast = fill(small_disk)
+    write_against_the_wall(node, writer, seconds=0.5)
+    address = Address("127.0.0.1", node.port)
+    with Conversation(address, 10.0) as broker:
+        seen = storage_in(log_dirs(broker))
+    assert seen.is_full and not seen.takes_writes and "has a full disk" in str(seen.trouble)
+    for needs_all in (False, True):
+        told = obstacle_to(Cluster([address]), "quick", None, needs_all=needs_all)
+        assert told is not None and "which leads quick-0, has a full disk, " in told
+    errors = [line for line in node.log.splitlines() if " ERROR " in line]
+    assert sum("the disk is full: " in line for line in errors) == 1
+    others = [line for line in errors if "the disk is full" not in line and "is offline: " not in line]
+    assert not others, "what follows from a full disk is not told again and again"
+    ballast.unlink()
+    wait_until(lambda: "the disk has room again" in node.log, "it is told that there is room", within_seconds=20)
+    with Conversation(address, 10.0) as broker:
+        assert storage_in(log_dirs(broker)).trouble is None

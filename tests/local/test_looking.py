@@ -24,6 +24,12 @@ from klamm.local.looking import LIST_OFFSETS, Looker
 from klamm.local.processes import process_of
 from klamm.local.record import locked
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic
+from klamm.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 from tests.harness.topics import create_topic
 from tests.harness.waiting import wait_until
 from tests.local.clients import read, write
@@ -205,13 +211,18 @@ class Returning:
         patch.setattr(looking, "placement_seen_by", lambda *_, gone: ClusterSeen("an-id", 0, (), (seen,)))
         patch.setattr(looking, "_committed", lambda broker: {})
         patch.setattr(looking, "_offsets", self._offsets)
-        patch.setattr(looking, "_sizes", lambda broker: {self.place: self.sizes[broker]})
+        patch.setattr(looking, "log_dirs", self._log_dirs)
 
     def _opened(self, line: Any) -> int:
         broker: int = line.node.node_id
         if broker in self.silent:
             raise NoAnswer
         return broker
+
+    def _log_dirs(self, broker: int) -> DescribeLogDirsResponse:
+        partition = DescribeLogDirsPartition(0, self.sizes[broker])
+        directory = DescribeLogDirsResult(topics=[DescribeLogDirsTopic("inv", [partition])])
+        return DescribeLogDirsResponse(results=[directory])
 
     def _offsets(self, broker: int, partitions: Any, at: int) -> dict[TopicPartition, int]:
         self.asked += 1

@@ -6,10 +6,19 @@ from random import Random
 
 import pytest
 
-from klamm.broker.facts import PartitionFailed, PartitionRevived
+from klamm.broker.facts import (
+    PartitionFailed,
+    PartitionRevived,
+    StorageFailing,
+    StorageFull,
+    StorageHasRoom,
+    StorageQuiet,
+)
 from klamm.errors import ErrorCode
 from klamm.log.files import DiskFailed, DiskFull
-from klamm.node.facts import HandlerFailed
+from klamm.node.facts import ChoreFailed, HandlerFailed
+from klamm.runtime.health import why_not_ready
+from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResult
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.node.requests import (
     NAMED,
@@ -93,6 +102,97 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room(world: World, client
     world.advance(REVIVAL_MS)
     assert send(client, "orders", b"after") == 1
     assert read_all(client, "orders") == [b"before", b"after"]
+
+
+def test_a_full_disk_is_told_once_and_that_it_has_room_again_once(world: World, client: Client) -> None:
+    """Nobody was told: no line, no metric, and the node called itself ready."""
+    send(client, "orders", b"before")
+    refuse(world, FULL, lambda call, path: call in ("append", "write_whole"))
+    world.disk.free_bytes = 100
+    for _ in range(5):
+        assert refusal(client) == refusal(client, "others") == STORAGE_ERROR
+        world.advance(30_000)
+    assert len(world.told_of(StorageFull)) == 1 and not world.told_of(StorageHasRoom) + world.told_of(ChoreFailed)
+    assert "delete topics or records" in str(world.told_of(StorageFull)[0])
+    assert world.node.broker.storage.refused >= 10
+    assert why_not_ready(world.node, world.now) == [f"the disk is full: {world.node.broker.storage.full}"]
+    mend(world)
+    world.advance(REVIVAL_MS)
+    assert not world.told_of(StorageHasRoom), "a hundred bytes are no room"
+    world.disk.free_bytes = 1 << 30
+    world.advance(REVIVAL_MS)
+    assert len(world.told_of(StorageFull)) == len(world.told_of(StorageHasRoom)) == 1
+    assert why_not_ready(world.node, world.now) == []
+    assert send(client, "orders", b"after") == 1
+
+
+def test_a_disk_without_room_is_full_before_anybody_writes(world: World, client: Client) -> None:
+    world.disk.free_bytes = 1_000
+    world.advance(REVIVAL_MS)
+    assert [fact.reason for fact in world.told_of(StorageFull)] == [f"1000 of {world.disk.space()[0]} bytes are free"]
+
+
+def test_what_is_refused_though_the_disk_has_room_is_a_quota(world: World, client: Client) -> None:
+    """The file system says that there is plenty: it is over when nothing was refused for a while."""
+    send(client, "orders", b"before")
+    refuse(world, FULL, lambda call, path: call == "append")
+    for _ in range(4):
+        assert refusal(client) == STORAGE_ERROR
+        world.advance(REVIVAL_MS)
+    assert len(world.told_of(StorageFull)) == 1 and not world.told_of(StorageHasRoom)
+    world.advance(2 * REVIVAL_MS)
+    assert len(world.told_of(StorageHasRoom)) == 1
+
+
+def test_a_disk_that_cannot_be_read_is_told_once_and_when_it_is_quiet_again(world: World, client: Client) -> None:
+    """The reader heard of it, and nobody else."""
+    send(client, "orders", b"before")
+    refuse(world, BROKEN, lambda call, path: call in ("read", "region") and path.startswith("orders-0/"))
+    for _ in range(3):
+        assert fetched(client.ask(fetch("orders", 0), NAMED)).error_code == STORAGE_ERROR
+        world.advance(REVIVAL_MS)
+    assert len(world.told_of(StorageFailing)) == 1 and not world.told_of(StorageQuiet)
+    assert world.node.broker.storage.failures >= 3
+    mend(world)
+    world.advance(120_000)
+    assert len(world.told_of(StorageQuiet)) == 1
+    assert fetched(client.ask(fetch("orders", 0), NAMED)).error_code == ErrorCode.NONE
+
+
+def log_directory(client: Client) -> DescribeLogDirsResult:
+    (directory,) = client.ask(DescribeLogDirsRequest(topics=None), 4).results
+    assert isinstance(directory, DescribeLogDirsResult)
+    return directory
+
+
+def lags(directory: DescribeLogDirsResult) -> dict[str, int]:
+    return {topic.name: topic.partitions[0].offset_lag for topic in directory.topics}
+
+
+def test_one_failed_log_among_others_leaves_the_node_ready(world: World, client: Client) -> None:
+    assert lags(log_directory(client)) == {"orders": 0, "others": 0}
+    refuse(world, BROKEN, lambda call, path: call == "append" and path.startswith("orders-0/"))
+    assert refusal(client) == STORAGE_ERROR
+    assert why_not_ready(world.node, world.now) == []
+    assert log_directory(client).error_code == ErrorCode.NONE
+    assert lags(log_directory(client)) == {"orders": -1, "others": 0}
+
+
+def test_a_node_whose_logs_are_all_offline_is_not_ready(world: World, client: Client) -> None:
+    refuse(world, BROKEN, lambda call, path: call == "append")
+    assert refusal(client) == refusal(client, "others") == STORAGE_ERROR
+    (why,) = why_not_ready(world.node, world.now)
+    assert why.startswith("the logs of all partitions here are offline: ")
+    assert log_directory(client).error_code == STORAGE_ERROR
+
+
+def test_the_directory_of_a_full_disk_has_an_error(world: World, client: Client) -> None:
+    refuse(world, FULL, lambda call, path: call == "append")
+    world.disk.free_bytes = 100
+    assert refusal(client) == STORAGE_ERROR
+    directory = log_directory(client)
+    assert (directory.error_code, directory.usable_bytes) == (STORAGE_ERROR, 100)
+    assert lags(directory).keys() == {"orders", "others"}, "they are there, and can be read"
 
 
 def test_a_full_disk_while_an_index_is_written(world: World, client: Client) -> None:

@@ -19,6 +19,7 @@ from klamm.broker.producer_ids import ProducerIds
 from klamm.broker.replication import Replication
 from klamm.broker.sessions import Sessions
 from klamm.broker.slices import Slices
+from klamm.broker.storage import Storage
 from klamm.broker.topic_settings import TopicSettings, topic_settings
 from klamm.broker.waiting import Waiting
 from klamm.config.broker_config import BrokerConfig
@@ -59,7 +60,9 @@ class Broker:
         self.news_for_followers: dict[Partition, None] = {}
         self.slices = Slices()
         self.waiting = Waiting(self.slices)
+        self.storage = Storage(files, tell)
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
+        self.partitions.surroundings.disk_failed = self.storage.note
         self.replication = Replication(self, tell)
         slots = config.integer("max.incremental.fetch.session.cache.slots")
         self.sessions = Sessions(slots, SESSION_EVICTION_MS, random)
@@ -252,6 +255,7 @@ class Broker:
         announce(partition, self.waiting)
 
     def disk_failed(self, partition: Partition, error: DiskFailed) -> None:
+        self.storage.note(error)
         self.fail(partition, str(error), full=isinstance(error, DiskFull))
 
     def fail(self, partition: Partition, reason: str, *, full: bool = False) -> None:

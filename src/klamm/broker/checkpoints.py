@@ -7,6 +7,7 @@ for watermarks: a new record must not be taken for the committed one that stood 
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
 from klamm.ids import Now, Offset, TopicPartition
 from klamm.log import checkpoint
-from klamm.log.files import DiskFailed
+from klamm.log.files import DiskFailed, DiskFull
 from klamm.partition.partition import Partition
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Checkpoints:
             for partition in some:
                 offsets.note(partition)
             yield 0.0
-        self._write_all(offsets, durable=False)
+        with self._later_if_full():
+            self._write_all(offsets, durable=False)
 
     def note_watermarks(self, now: Now) -> Iterator[float]:
         """A chore, done more often: the less a broker has to learn anew of what is committed, the sooner it shows it to
@@ -80,7 +82,16 @@ class Checkpoints:
             for partition in some:
                 watermarks[partition.topic_partition] = partition.high_watermark
             yield 0.0
-        self._write(checkpoint.HIGH_WATERMARKS, watermarks, durable=False)
+        with self._later_if_full():
+            self._write(checkpoint.HIGH_WATERMARKS, watermarks, durable=False)
+
+    @contextmanager
+    def _later_if_full(self) -> Iterator[None]:
+        """What is on disk holds until there is room; that there is none was told."""
+        try:
+            yield
+        except DiskFull as error:
+            self._broker.storage.note(error)
 
     def note_now(self) -> None:
         """At a clean shutdown, for good."""

@@ -69,6 +69,37 @@ class MemberRefused(Fact):
 
     def __str__(self) -> str:
         return f"a member was not let into its group: {self.reason} (klamm_group_members_bytes; this is said once)"
+class StorageFull(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"the disk is full: {self.reason}. What needs room is refused until there is some: delete topics or "
+            "records, shorten the retention, or make the disk larger"
+        )
+
+
+class StorageHasRoom(Fact):
+    free_bytes: int
+
+    def __str__(self) -> str:
+        return f"the disk has room again: {self.free_bytes} bytes are free"
+
+
+class StorageFailing(Fact):
+    level = "error"
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the disk fails: {self.reason}. Look at the system's own log; what else fails meanwhile is only counted"
+
+
+class StorageQuiet(Fact):
+    failures: int
+
+    def __str__(self) -> str:
+        return f"the disk has not failed for a minute, after {self.failures} failures in all"
 
 
 class DamagedCheckpoint(Fact):

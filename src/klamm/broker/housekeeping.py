@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from klamm.broker.checkpoints import METADATA, Checkpoints, with_records
 from klamm.broker.compacting import Compacting, FlushWish
 from klamm.broker.facts import PartitionRevived, ProducersForgotten, RetentionFailed
+from klamm.broker.facts import PartitionRevived, RetentionFailed
+from klamm.broker.storage import LOOK_INTERVAL_MS
 from klamm.errors import KafkaError
 from klamm.facts import Tell
 from klamm.ids import Now, TopicPartition
@@ -59,6 +61,7 @@ class Housekeeping:
             Chore(self._limit_producers, PRODUCER_LIMIT_INTERVAL_MS),
             Chore(self._broker.partitions.directories.remove_doomed, REMOVAL_INTERVAL_MS),
             Chore(self._revive, REVIVAL_INTERVAL_MS),
+            Chore(self._broker.storage.watch, LOOK_INTERVAL_MS),
         ]
         if config.boolean("log.cleaner.enable"):
             chores.append(Chore(self._compacting.run, config.integer("log.cleaner.backoff.ms")))
@@ -75,7 +78,7 @@ class Housekeeping:
         """A log that failed because the disk was full is recovered once there is room again. One that failed for
         another reason is not: whether that disk can be trusted is for a person to say, with a restart."""
         for partition in [each for each in self._broker.partitions if each.failed_full]:
-            if self._broker.files.space().free_bytes < ROOM_TO_REVIVE_BYTES:
+            if not self._broker.files.space().has_room:
                 return
             try:
                 partition.revive(now)

@@ -7,19 +7,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from klamm.cli.console import OwnConsole
 from klamm.cli.saying import counted
 from klamm.cli.tips import directory_option, tips
+from klamm.escaping import one_line
 from klamm.local.happenings import roughly
 from klamm.local.look import Look, named
 from klamm.local.rates import Rates, total
 from klamm.local.record import NodeRecord
+from klamm.local.storage_seen import sized
 from klamm.local.words import BELOW_MIN_IN_SYNC, listed, state_word, undecided
 
-UNITS = ("B", "kB", "MB", "GB", "TB")
 FEWEST_HAPPENINGS, WANTED_HAPPENINGS = 3, 6
 """Where fewer have room than are wanted, some tips are left out."""
 MOST_GROUPS, FEWEST_GROUP_LINES = 5, 3
@@ -31,6 +33,7 @@ TEXTS = ("rack", "broker", "role")
 NUMBERS = ("leads", "in sync", "lagging", "in rec/s", "in B/s", "out B/s", "log")
 LEFT_OUT = ("in B/s", "log", "out B/s", "in rec/s", "lagging", "rack", "leads")
 """In this order, until the rest has room: a figure without its unit says less than none."""
+LONGEST_SENTENCE = 1_000
 END_IT, CTRL_C_ECHOED = "end it", "^C"
 COMMITTED_RATE, FEWEST_FOR_IT = "committed rec/s", 60
 
@@ -73,7 +76,7 @@ def live(scene: Scene, lines: int, columns: int = WIDE) -> RenderableType:
 
 def _height(what: RenderableType, columns: int) -> int:
     """In lines: what is there to be copied is folded where it is long."""
-    return len(Console(width=columns).render_lines(what))
+    return len(OwnConsole(width=columns).render_lines(what))
 
 
 def summary(look: Look) -> str:
@@ -123,6 +126,9 @@ def _trouble(look: Look) -> Text:
     below = [each for each in look.partitions.values() if each.is_below_min_in_sync]
     if offline:
         return Text(f"{counted(offline, 'partition')} without a leader", style="bold red")
+    if disks := look.troubled_disks:
+        told = [f"broker {broker_id} {trouble}" for broker_id, trouble in disks.items()]
+        return Text("; ".join(told), style="bold red")
     if below:
         return Text(f"{BELOW_MIN_IN_SYNC}: {listed(below)}", style="bold yellow")
     if behind:
@@ -134,7 +140,7 @@ def _nodes(scene: Scene, columns: int) -> Table:
     is_wide = columns >= WIDE
     for fewer in range(0 if is_wide else 1, len(LEFT_OUT) + 1):
         grid = _table(scene, LEFT_OUT[:fewer], gap=2 if is_wide else 1)
-        if Console(width=columns * 10).measure(grid).maximum <= columns:
+        if OwnConsole(width=columns * 10).measure(grid).maximum <= columns:
             break
     return grid
 
@@ -146,7 +152,7 @@ def _table(scene: Scene, left_out: Collection[str], gap: int) -> Table:
         grid.add_column(heading, justify="left" if heading in TEXTS else "right", no_wrap=True)
     rack: str | None = ""
     for node in sorted(scene.look.nodes, key=lambda node: (node.rack is None, node.rack or "", node.node_id)):
-        cells = {"rack": "" if node.rack == rack else node.rack or "-", **_node(scene, node)}
+        cells = {"rack": "" if node.rack == rack else one_line(node.rack or "-"), **_node(scene, node)}
         rack = node.rack
         grid.add_row(*(cells.get(each, "") for each in headings))
     if len(scene.look.nodes) > 1:
@@ -230,7 +236,7 @@ def _groups(scene: Scene, room: int, columns: int) -> list[RenderableType]:
     for group in shown:
         members, lag = look.members(group), look.lag(group)
         grid.add_row(
-            Text(group),
+            Text(one_line(group)),
             "-" if members is None else str(members),
             "-" if lag is None else f"{lag:,}",
             *((_a_second(scene.reading.get(group, 0.0)),) if knows_rate else ()),
@@ -244,7 +250,9 @@ def _happened(scene: Scene, most: int) -> RenderableType:
     if not scene.happened:
         return Text("nothing has happened yet", style="dim")
     # Lines and not a table, which would take room from the times for the longest sentence.
-    lines = [Text.assemble((each.at, "dim"), "  ", each.what) for each in scene.happened[-most:]]
+    lines = [
+        Text.assemble((each.at, "dim"), "  ", one_line(each.what, LONGEST_SENTENCE)) for each in scene.happened[-most:]
+    ]
     for line in lines:
         line.no_wrap, line.overflow = True, "ellipsis"
     return Group(*lines)
@@ -266,14 +274,5 @@ def _footer(scene: Scene, columns: int, *, brief: bool = False) -> RenderableTyp
 def _ending(scene: Scene, before: int, columns: int) -> list[Text]:
     """Beside the last line there is room for what the terminal writes there when somebody presses Ctrl-C. Else that
     begins a line of its own, and the picture which is drawn over this one begins a line too low."""
-    lines = Text(scene.ending).wrap(Console(width=columns), max(1, columns - before - len(CTRL_C_ECHOED)))
+    lines = Text(scene.ending).wrap(OwnConsole(width=columns), max(1, columns - before - len(CTRL_C_ECHOED)))
     return [Text.assemble((f"{'' if number else END_IT:{before}}", "dim"), line) for number, line in enumerate(lines)]
-
-
-def sized(size: float) -> str:
-    """`970 B`, `1.4 MB`."""
-    for unit in UNITS:
-        if size < 1_000 or unit == UNITS[-1]:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1_000
-    raise AssertionError("the last unit takes everything")

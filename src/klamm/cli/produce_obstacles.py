@@ -1,17 +1,18 @@
 """What stands in the way of records that nobody acknowledges: asked when it takes long, and said once in an outage.
 
 librdkafka tries until the time is up and says that it was. Why, the brokers know: a partition without a leader, too few
-replicas in sync, a leader that stands still.
+replicas in sync, a leader that stands still, a disk that is full.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 from klamm.cli.group_asking import Cluster, Refused
 from klamm.ids import TopicPartition
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
+from klamm.local.storage_seen import log_dirs, storage_in
 from klamm.local.view import PartitionSeen
 from klamm.wire.messages.metadata import MetadataRequest
 
@@ -116,7 +117,9 @@ def obstacle_to(cluster: Cluster, topic: str, wanted: Collection[int] | None, *,
     except Refused as problem:
         return str(problem)
     named = {place: seen for place, seen in found.items() if wanted is None or place.partition in wanted}
-    told = list(_told(named, required, brokers, needs_all=needs_all))
+    told = list(_told(named, required, brokers, needs_all=needs_all)) or _disks(
+        cluster, named, brokers, needs_all=needs_all
+    )
     more = [f"and {len(told) - NAMED} more"] if len(told) > NAMED else []
     return "; ".join([*told[:NAMED], *more]) or None
 
@@ -145,12 +148,42 @@ def _told(
             yield f"{name} waits for broker {waited_for[0]}, which does not answer"
 
 
+def _disks(
+    cluster: Cluster,
+    partitions: Mapping[TopicPartition, PartitionSeen],
+    brokers: Mapping[int, Address],
+    needs_all: bool,
+) -> list[str]:
+    """Of brokers that take no writes: librdkafka tries again and keeps to itself what the broker answered."""
+    held: dict[int, list[TopicPartition]] = {}
+    for place, seen in sorted(partitions.items()):
+        for broker_id in {seen.leader, *(seen.in_sync if needs_all else ())} & brokers.keys():
+            held.setdefault(broker_id, []).append(place)
+    addresses = {broker_id: brokers[broker_id] for broker_id in sorted(held)}
+    answers = cluster.of_brokers(
+        addresses,
+        lambda broker_id, broker: storage_in(log_dirs(broker, held[broker_id])),
+        timeout_seconds=ANSWER_SECONDS,
+    )
+    return [
+        f"broker {broker_id}, which {_part(partitions, held[broker_id], broker_id)}, {seen.trouble}"
+        for broker_id, seen in answers.items()
+        if not isinstance(seen, NoAnswer) and seen.trouble
+    ]
+
+
+def _part(partitions: Mapping[TopicPartition, PartitionSeen], held: Sequence[TopicPartition], broker_id: int) -> str:
+    """What it has to do with them: one is named for all."""
+    led = [place for place in held if partitions[place].leader == broker_id]
+    return f"leads {led[0]}" if led else f"holds {held[0]}"
+
+
 def _required(cluster: Cluster, topic: str) -> int:
     # Imported for those in trouble only: it costs the others a fiftieth of a second.
     from klamm.cli.config_asking import TOPIC, Owner, settings_of
 
     (setting,) = settings_of(cluster, Owner(TOPIC, topic), [MIN_IN_SYNC])
-    return int(setting.value or 1)
+    return int(setting.value) if setting.value and setting.value.isdecimal() else 1
 
 
 def _answers(address: Address) -> bool:

@@ -3,18 +3,22 @@
 import shutil
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from klamm.cli.options import add_directory, add_json, parser_of
-from klamm.cli.saying import FAILED, MISUSED, failed, is_terminal, print_json, say, table
+from klamm.cli.saying import FAILED, MISUSED, failed, is_terminal, print_json, say, say_result, table
 from klamm.cli.status_document import document
 from klamm.cli.tips import directory_option, mending, no_broker_runs
+from klamm.escaping import one_line
 from klamm.local.asking import Address, NoAnswer
+from klamm.local.asking_several import SOON_SECONDS, each_answer
 from klamm.local.cluster import LocalCluster
 from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.problems import LocalError, NoCluster
 from klamm.local.record import ClusterRecord
+from klamm.local.storage_seen import StorageSeen, log_dirs, storage_in
 from klamm.local.topology import listed as nodes_listed
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, cluster_seen, placement_seen
 from klamm.local.words import called, listed, state_word, undecided, without_acks_all
@@ -22,7 +26,7 @@ from klamm.local.words import called, listed, state_word, undecided, without_ack
 DESCRIPTION = """\
 Show a cluster on this machine: every node with its rack, roles, process, state (running, paused, stopped, dead) and
 where it serves metrics; and, if a broker answers, the active controller and the partitions that are offline,
-under-replicated, or below min.insync.replicas.
+under-replicated, or below min.insync.replicas, and the disks that are full or fail.
 Where too few voters run to decide anything, that is said, and what a broker that runs has heard last.
 With --watch it stays and shows the cluster live, as `klamm up` does in the foreground, also while no node runs, until
 the cluster is stopped; with --watch --json it prints a JSON document a line, whenever something changes.
@@ -35,7 +39,8 @@ examples:
   klamm status --watch                   until Ctrl-C, which leaves the cluster alone
   klamm status --watch --plain > log     a line for what happens
 
-exit code 0: all nodes run and every partition has a leader; 1: not so; 2: there is no cluster
+exit code 0: all nodes run, every partition has a leader and every disk takes writes; 1: not so; 2: there is no
+cluster
 with --watch 0: until Ctrl-C; 1: the cluster was stopped
 """
 
@@ -69,12 +74,13 @@ def run(arguments: Sequence[str]) -> int:
     if options.watch:
         return _watched(cluster, options)
     asked, seen = _seen(record, who)
+    storage = _storage(record, who) if seen is not None else {}
     if options.json:
-        print_json(document(cluster, record, who, seen))
+        print_json(document(cluster, record, who, seen, storage))
     else:
         columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-        print(text(cluster.directory, record, who, seen, cluster.stopped(who.states), asked, columns))
-    return 0 if _is_well(who, seen) else FAILED
+        say_result(text(cluster.directory, record, who, seen, cluster.stopped(who.states), asked, columns, storage))
+    return 0 if _is_well(who, seen) and not any(each.trouble for each in storage.values()) else FAILED
 
 
 def _watched(cluster: LocalCluster, options: Namespace) -> int:
@@ -107,6 +113,14 @@ def _seen(record: ClusterRecord, who: WhoRuns) -> tuple[Address | None, ClusterS
         return None, None
 
 
+def _storage(record: ClusterRecord, who: WhoRuns) -> dict[int, StorageSeen]:
+    """Every broker that runs is asked about its own disk, side by side; who does not answer is left out."""
+    running = [node for node in who.nodes if node.is_broker and node.node_id in who.running]
+    addresses = {node.node_id: Address(record.host, node.port) for node in running}
+    answers = each_answer(addresses, HEARD_SECONDS, lambda _, broker: storage_in(log_dirs(broker)), SOON_SECONDS)
+    return {broker_id: seen for broker_id, seen in answers.items() if not isinstance(seen, NoAnswer)}
+
+
 def _is_well(who: WhoRuns, seen: ClusterSeen | None) -> bool:
     everybody_runs = len(who.running) == len(who.states)
     return everybody_runs and seen is not None and not any(each.is_offline for each in seen.partitions)
@@ -120,6 +134,7 @@ def text(
     stopped: Collection[int] = (),
     asked: Address | None = None,
     columns: int | None = None,
+    storage: Mapping[int, StorageSeen] = MappingProxyType({}),
 ) -> str:
     """On a terminal of so many columns; None where there is room for all."""
     lines = [f"cluster in {directory}", _nodes(record, who.states, stopped, columns), ""]
@@ -132,7 +147,7 @@ def text(
         lines += _why_undecided(directory, who)
         lines += [f"what {heard} heard last, without those that do not run:", ""]
     fenced = [str(each.broker_id) for each in seen.brokers if each.is_fenced]
-    lines.append(f"cluster id        {seen.cluster_id}")
+    lines.append(f"cluster id        {one_line(seen.cluster_id)}")
     decides = "unknown" if seen.controller is None else f"node {seen.controller}"
     lines.append(f"controller        {decides if who.can_decide else 'none'}")
     lines.append(f"fenced brokers    {', '.join(fenced) or 'none'}")
@@ -141,6 +156,7 @@ def text(
     lines.append(f"offline           {_named([each for each in seen.partitions if each.is_offline])}")
     lines.append(f"under-replicated  {_named([each for each in seen.partitions if each.is_under_replicated])}")
     below = [each for each in seen.partitions if each.is_below_min_in_sync]
+    lines += [f"broker {broker_id} {seen.trouble}" for broker_id, seen in storage.items() if seen.trouble]
     if below:
         lines.append(without_acks_all(listed(below), can_decide=who.can_decide))
     return "\n".join(lines)

@@ -1,17 +1,25 @@
 """`klamm status --json`: the same for programs, at once or whenever it changes."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from klamm.local.cluster import LocalCluster
 from klamm.local.deciding import WhoRuns
 from klamm.local.look import Look
 from klamm.local.record import ClusterRecord
+from klamm.local.storage_seen import StorageSeen
 from klamm.local.view import BrokerSeen, ClusterSeen
 
 Document = dict[str, object]
 
 
-def document(cluster: LocalCluster, record: ClusterRecord, who: WhoRuns, seen: ClusterSeen | None) -> Document:
+def document(
+    cluster: LocalCluster,
+    record: ClusterRecord,
+    who: WhoRuns,
+    seen: ClusterSeen | None,
+    storage: Mapping[int, StorageSeen],
+) -> Document:
     return {
         "dir": str(cluster.directory),
         "bootstrap_servers": record.bootstrap_servers,
@@ -39,6 +47,17 @@ def document(cluster: LocalCluster, record: ClusterRecord, who: WhoRuns, seen: C
         "offline_partitions": _listed(seen, "is_offline"),
         "under_replicated_partitions": _listed(seen, "is_under_replicated"),
         "under_min_isr_partitions": _listed(seen, "is_below_min_in_sync"),
+        "storage": [
+            {
+                "broker": broker_id,
+                "takes_writes": each.takes_writes,
+                "is_full": each.is_full,
+                "failed_logs": [{"topic": topic, "partition": partition} for topic, partition in each.offline],
+            }
+            for broker_id, each in storage.items()
+        ]
+        if seen
+        else None,
     }
 
 
@@ -50,7 +69,7 @@ def document_of(directory: Path, record: ClusterRecord, look: Look) -> Document:
     )
     controller = look.controller if look.can_decide else None
     seen = ClusterSeen(record.cluster_id, controller, tuple(brokers), tuple(look.partitions.values()))
-    return document(LocalCluster(directory), record, look.who_runs, seen if look.is_answered else None)
+    return document(LocalCluster(directory), record, look.who_runs, seen if look.is_answered else None, look.storage)
 
 
 def _listed(seen: ClusterSeen | None, which: str) -> list[dict[str, object]] | None:

@@ -69,7 +69,7 @@ def _answer(
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         partition = call.broker.leading(topic, index)
         partition.check_epoch(wanted.current_leader_epoch)
-        with storage_errors():
+        with storage_errors(partition):
             offset, timestamp, epoch = _found(partition, wanted.timestamp, read_committed, call.version)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)

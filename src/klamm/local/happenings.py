@@ -8,7 +8,9 @@ the quorum cannot decide, nobody leaves the ISR, although they are not there.
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from klamm.escaping import one_line
 from klamm.local.look import Look, named
+from klamm.local.storage_seen import StorageSeen
 from klamm.local.topology import voters_that_run
 from klamm.local.view import PartitionSeen
 from klamm.local.words import called, joined, listed, state_word, undecided
@@ -24,6 +26,7 @@ def happenings(before: Look, after: Look) -> list[str]:
         *_topics(before, after),
         *_nodes(before, after),
         *_quorum(before, after),
+        *_disks(before, after),
         *_leaders(before, after),
         *_left(before, after),
         *_returned(before, after),
@@ -64,9 +67,21 @@ def _topics(before: Look, after: Look) -> Iterable[str]:
     was, now = ({each.topic for each in look.own} for look in (before, after))
     for topic in sorted(now - was):
         partitions = [each for each in after.own if each.topic == topic]
-        yield f"topic {topic} is new: {_counted(len(partitions), 'partition')}, {_replicas(partitions)}"
+        yield f"topic {one_line(topic)} is new: {_counted(len(partitions), 'partition')}, {_replicas(partitions)}"
     for topic in sorted(was - now):
-        yield f"topic {topic} is deleted"
+        yield f"topic {one_line(topic)} is deleted"
+
+
+def _disks(before: Look, after: Look) -> Iterable[str]:
+    """Once when it begins: how much room is left changes all the time."""
+    for broker_id in sorted(before.troubled_disks.keys() | after.troubled_disks.keys()):
+        was, now = before.storage.get(broker_id, StorageSeen()), after.storage.get(broker_id)
+        if now is None:
+            continue
+        if now.trouble and (was.is_full, was.takes_writes, was.offline) != (now.is_full, now.takes_writes, now.offline):
+            yield f"broker {broker_id} {now.trouble}"
+        elif was.trouble and not now.trouble:
+            yield f"broker {broker_id} {'has room on its disk again' if was.is_full else 'takes writes again'}"
 
 
 def _leaders(before: Look, after: Look) -> Iterable[str]:

@@ -12,6 +12,7 @@ from klamm.local.deciding import NodeState, WhoRuns
 from klamm.local.figures import Figures
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
+from klamm.local.storage_seen import StorageSeen
 from klamm.local.view import PartitionSeen
 
 Sizes = Mapping[TopicPartition, int]
@@ -34,6 +35,8 @@ class Look:
     partitions: Mapping[TopicPartition, PartitionSeen] = field(default_factory=dict)
     sizes: Mapping[int, Sizes] = field(default_factory=dict)
     """By broker."""
+    storage: Mapping[int, StorageSeen] = field(default_factory=dict)
+    """By broker, of those that run: how its disk does."""
     reached: Mapping[int, Offsets] = field(default_factory=dict)
     """By broker: the end of its copy of each partition, as closely as its size tells."""
     ends: Offsets = field(default_factory=dict)
@@ -91,6 +94,11 @@ class Look:
     def members(self, group: str) -> int | None:
         """None where no broker says."""
         return max((each.members[group] for each in self.figures.values() if group in each.members), default=None)
+
+    @property
+    def troubled_disks(self) -> dict[int, str]:
+        """By broker, in words."""
+        return {broker_id: seen.trouble for broker_id, seen in sorted(self.storage.items()) if seen.trouble}
 
     def state(self, node_id: int) -> State:
         return self.states.get(node_id, "dead")

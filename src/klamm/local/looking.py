@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from klamm.errors import ErrorCode
 from klamm.ids import Offset, TopicPartition
@@ -21,14 +21,14 @@ from klamm.local.figures import Figures, figures_at
 from klamm.local.look import Look, Offsets, Sizes, named, reached
 from klamm.local.processes import State
 from klamm.local.record import ClusterRecord, NodeRecord
+from klamm.local.storage_seen import log_dirs, storage_in
 from klamm.local.topology import brokers_gone
 from klamm.local.view import ClusterSeen, PartitionSeen, UnknownTopic, controller_seen_by, placement_seen_by
-from klamm.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from klamm.wire.messages.list_groups import ListGroupsRequest
 from klamm.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from klamm.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
-LIST_OFFSETS, OFFSET_FETCH, LIST_GROUPS, DESCRIBE_LOG_DIRS = 2, 9, 16, 35
+LIST_OFFSETS, OFFSET_FETCH, LIST_GROUPS = 2, 9, 16
 LATEST, EARLIEST = -1, -2
 ANSWER_SECONDS = 1.0
 AGAIN_SECONDS = 2.0
@@ -130,12 +130,13 @@ class Looker:
         partitions = {named(each): each for each in seen.partitions}
         sizes: dict[int, Sizes] = dict(before.sizes)
         committed, figures = dict[str, Offsets](), dict(before.figures)
+        storage = {broker_id: seen for broker_id, seen in before.storage.items() if broker_id in running}
         is_told_all = all(node.node_id in running for node in record.brokers)
         telling = set[int]()
         for broker_id in running:
             line = self._lines[broker_id]
-            if (its_own := line.asked(_sizes, otherwise=None)) is not None:
-                sizes[broker_id] = its_own
+            if (directories := line.asked(log_dirs, otherwise=None)) is not None:
+                sizes[broker_id], storage[broker_id] = _sizes(directories), storage_in(directories)
                 telling.add(broker_id)
             groups = line.asked(_committed, otherwise=None)
             committed |= groups or {}
@@ -155,6 +156,7 @@ class Looker:
             live=frozenset(each.broker_id for each in seen.brokers if not each.is_fenced),
             partitions=partitions,
             sizes=sizes,
+            storage=storage,
             reached=_reached(partitions, sizes, starts, ends, before, set(running)),
             ends=ends,
             starts=starts,
@@ -253,8 +255,7 @@ def _copies(partition: PartitionSeen, sizes: Mapping[int, Sizes], telling: set[i
     return Copies(partition.leader, frozenset((each, sizes[each].get(place, 0)) for each in told))
 
 
-def _sizes(broker: Conversation) -> Sizes | None:
-    answer = broker.ask(DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest(topics=None))
+def _sizes(answer: Any) -> Sizes:
     return {
         TopicPartition(topic.name, each.partition_index): each.partition_size
         for directory in answer.results

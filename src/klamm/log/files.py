@@ -16,6 +16,11 @@ from typing import NamedTuple, Protocol
 
 from klamm.ids import Bytes
 
+FULL_BELOW_BYTES = 64 << 10
+"""A disk with less than this is full, though nobody has tried to write."""
+MOST_ROOM_BYTES = 16 << 20
+ROOM_SHARE = 10
+
 
 class DiskFailed(Exception):  # noqa: N818
     """The disk refused: an EIO, a file system gone read-only, a failed fsync."""
@@ -34,6 +39,12 @@ class Space(NamedTuple):
 
     total_bytes: int
     free_bytes: int
+
+    @property
+    def has_room(self) -> bool:
+        """Enough to go on with after it was full: more than the largest batch, or nearly all would be refused again.
+        Of a small disk a tenth is enough."""
+        return self.free_bytes >= min(MOST_ROOM_BYTES, max(FULL_BELOW_BYTES, self.total_bytes // ROOM_SHARE))
 
 
 class Region(Protocol):

@@ -96,6 +96,7 @@ class Metadata:
         try:
             offset = self._raft.propose(records, now)
         except DiskFailed as error:
+            self._broker.storage.note(error)
             if self._raft.log.failed is not None:
                 self.fail(str(error), now)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {error}") from error

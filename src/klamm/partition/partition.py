@@ -33,11 +33,12 @@ ALL = -1
 
 
 @contextmanager
-def storage_errors() -> Iterator[None]:
+def storage_errors(partition: "Partition") -> Iterator[None]:
     """A disk that does not give what was written is the reader's bad luck, and no reason to doubt the rest."""
     try:
         yield
     except DiskFailed as error:
+        partition.note_disk_failed(error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
 
@@ -308,7 +309,7 @@ class Partition:
 
     def read_for_follower(self, offset: Offset, max_bytes: int, *, at_least_one: bool) -> LogSlice:
         """Records from `offset` on, committed or not."""
-        with storage_errors():
+        with storage_errors(self):
             return self.log.read(offset, max_bytes, self.log.end_offset, at_least_one=at_least_one)
 
     # The watermark.
@@ -463,7 +464,7 @@ class Partition:
         error."""
         if self.failure is not None or self.leader != self.me:
             self.check_reading()
-        with storage_errors():
+        with storage_errors(self):
             return self.log.read(offset, max_bytes, self.high_watermark, at_least_one=at_least_one)
 
     def check_epoch(self, epoch: Epoch) -> None:
@@ -524,7 +525,12 @@ class Partition:
             self._disk_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
+    def note_disk_failed(self, error: DiskFailed) -> None:
+        """For whoever watches over the disk. The partition is as it was."""
+        self._surroundings.disk_failed(error)
+
     def _disk_failed(self, error: DiskFailed) -> None:
+        self.note_disk_failed(error)
         if self.log.failed:
             self.fail(str(error), full=isinstance(error, DiskFull))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from klamm.ids import BrokerId
+from klamm.log.files import DiskFailed
 
 if TYPE_CHECKING:
     from klamm.partition.partition import Partition
@@ -15,7 +16,7 @@ DEFAULT_MAX_LAG_MS = 30_000.0
 
 
 class Surroundings:
-    __slots__ = ("active", "max_lag_ms", "readers_may_follow", "wants_isr_look")
+    __slots__ = ("active", "disk_failed", "max_lag_ms", "readers_may_follow", "wants_isr_look")
 
     def __init__(self, wants_isr_look: "Callable[[Partition], None] | None" = None) -> None:
         self.active: dict[BrokerId, int] = {}
@@ -26,7 +27,13 @@ class Surroundings:
         """Whether consumers are sent to followers (KIP-392). Then followers have to hear of the watermark at once."""
         self.wants_isr_look = wants_isr_look or _nobody_looks
         """Told of a partition whose in-sync replicas may have to change."""
+        self.disk_failed: Callable[[DiskFailed], None] = _nobody_counts
+        """Told of whatever the disk refused to a partition."""
 
 
 def _nobody_looks(partition: "Partition") -> None:
+    pass
+
+
+def _nobody_counts(error: DiskFailed) -> None:
     pass

@@ -41,7 +41,11 @@ def at_min_isr(seen: Seen) -> float:
     return seen.tally.at_min_isr
 
 
-@one(f"{MANAGER}_offlinereplicacount", GAUGE, "Replicas here whose disk has failed or is full.")
+@one(
+    f"{MANAGER}_offlinereplicacount",
+    GAUGE,
+    "Replicas here whose log takes nothing: its disk has failed, or there was no room for a file.",
+)
 def offline(seen: Seen) -> float:
     return seen.tally.offline
 
@@ -54,6 +58,19 @@ def producers(seen: Seen) -> float:
 @one("klamm_producers_forgotten", GAUGE, "Producers that the replicas here forgot early: there were too many.")
 def producers_forgotten(seen: Seen) -> float:
     return seen.tally.producers_forgotten
+@one("klamm_storage_full", GAUGE, "1 while the disk is full: writes are refused until there is room.")
+def storage_full(seen: Seen) -> float:
+    return int(seen.broker.storage.full is not None)
+
+
+@one("klamm_storage_refused_writes_total", COUNTER, "Writes that were refused because the disk was full.")
+def storage_refused(seen: Seen) -> float:
+    return seen.broker.storage.refused
+
+
+@one("klamm_storage_errors_total", COUNTER, "What else the disk refused: reads and writes that failed.")
+def storage_errors(seen: Seen) -> float:
+    return seen.broker.storage.failures
 
 
 @one(f"{MANAGER}_isrshrinks_total", COUNTER, "How often replicas left the in-sync ones of a partition led here.")

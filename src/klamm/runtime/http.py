@@ -2,8 +2,9 @@
 
 A page is an iterator of pieces. One piece is made in one turn of the loop, however many wait for theirs, and the next
 of a page only when the last has left: long pages and crowds never hold the node up, and a slow reader holds up nobody
-but itself. What a stranger may cost is bounded: so many connections, so many bytes of a request, so much time for each
-part. Who comes when all places are taken gets that of the one who has been heard longest and has not asked yet.
+but itself. Of a page that is shared (`shared_pages.py`), what was made for one is sent to all who wait for it. What a
+stranger may cost is bounded: so many connections, so many bytes of a request, so much time for each part. Who comes
+when all places are taken gets that of the one who has been heard longest and has not asked yet.
 
 Left out: bodies of requests, connections that stay open, compression, ranges. A scrape needs none of them.
 """
@@ -18,6 +19,7 @@ from klamm.facts import Tell
 from klamm.runtime.facts import PageFailed
 from klamm.runtime.http_head import BadHead, Head, read_head
 from klamm.runtime.loop import NEVER, READABLE, WRITABLE, Loop, monotonic_ms
+from klamm.runtime.shared_pages import Reader
 
 MOST_CONNECTIONS = 32
 HEAD_MS = 5_000.0
@@ -47,8 +49,10 @@ PLAIN = "text/plain; charset=utf-8"
 
 class Page(NamedTuple):
     status: int
-    pieces: Iterator[str]
+    pieces: Iterator[str] | Reader
     content_type: str = PLAIN
+    retry_after_seconds: int | None = None
+    """With 503: when it is worth asking again."""
 
 
 Answer: TypeAlias = Callable[[str, str], Page | None]
@@ -73,7 +77,7 @@ class Visitor:
         self.heard = b""
         self.path = ""
         self.left: memoryview = memoryview(b"")
-        self.pieces: Iterator[str] | None = None
+        self.pieces: Iterator[str] | Reader | None = None
         self.is_chunked = False
 
 
@@ -203,6 +207,8 @@ class HttpServer:
         lines += ["Connection: close", "Cache-Control: no-store"]
         if page.status == 405:
             lines.append("Allow: GET, HEAD")
+        if page.retry_after_seconds is not None:
+            lines.append(f"Retry-After: {page.retry_after_seconds}")
         if not is_old:
             lines.append("Transfer-Encoding: chunked")
         visitor.is_chunked = has_body and not is_old
@@ -213,6 +219,9 @@ class HttpServer:
         self._loop.change(visitor.socket.fileno(), WRITABLE)
 
     def _let_queue(self, visitor: Visitor) -> None:
+        if _has_more(visitor):
+            self._attempt(self._make_and_send, visitor)
+            return
         if not self._to_make:
             self._loop.at_end_of_turn(self._make_one)
         self._to_make[visitor] = None
@@ -225,17 +234,21 @@ class HttpServer:
             if visitor in self._visitors:
                 self._attempt(self._make_and_send, visitor)
                 break
+        # Others may have waited for the same piece.
+        for visitor in [each for each in self._to_make if _has_more(each)]:
+            del self._to_make[visitor]
+            self._attempt(self._make_and_send, visitor)
         if self._to_make:
             self._loop.at_end_of_turn(self._make_one)
 
     def _make_and_send(self, visitor: Visitor) -> None:
         assert visitor.pieces is not None and not visitor.left
         with _ours():
-            text = next(visitor.pieces, None)
-        piece = b"" if text is None else text.encode()
-        if text is None:
+            made = next(visitor.pieces, None)
+        piece = made.encode() if isinstance(made, str) else made or b""
+        if made is None:
             visitor.pieces = None
-        if visitor.is_chunked and (piece or text is None):
+        if visitor.is_chunked and (piece or made is None):
             piece = b"%x\r\n%b\r\n" % (len(piece), piece)
         visitor.left = memoryview(piece)
         self._send(visitor)
@@ -268,6 +281,11 @@ class HttpServer:
         if self._listening is not None:
             self._loop.change(self._listening.fileno(), READABLE)
         self._sweep.at_ms = now_ms + SWEEP_MS if self._visitors else NEVER
+
+
+def _has_more(visitor: Visitor) -> bool:
+    """Without anything that has to be made."""
+    return isinstance(visitor.pieces, Reader) and visitor.pieces.has_more
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 
 from klamm import __version__
-from klamm.cli.saying import INTERRUPTED, MISUSED, NOBODY_READS, is_terminal, say
+from klamm.cli.saying import INTERRUPTED, MISUSED, NOBODY_READS, is_terminal, say, say_result
 
 COMMANDS = {
     "demo": "two minutes: brokers, Spark, one killed in the middle, everything counted",
@@ -71,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        print(help_text())
+        say_result(help_text())
         return 0
     if words[0] == "--version":
-        print(f"klamm {__version__}")
+        say_result(f"klamm {__version__}")
         return 0
     if words[0] not in COMMANDS:
         say(unknown(words[0]))

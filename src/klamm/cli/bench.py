@@ -30,7 +30,7 @@ from klamm.cli.options import (
     whole_of,
 )
 from klamm.cli.progress import Progress
-from klamm.cli.saying import print_json, say
+from klamm.cli.saying import print_json, say, say_result
 from klamm.cli.topic_asking import partitions_made
 from klamm.cli.topic_changes import BROKER_DEFAULT, CHANGE_SECONDS, admin_client, wait_done
 
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(_document(options, produced, consumed, latency))
     else:
-        print(_text(options, produced, consumed, latency))
+        say_result(_text(options, produced, consumed, latency))
     return 0
 
 

@@ -13,7 +13,7 @@ from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import MOST_64, add_json, count_of, parser_of, seconds_of, whole_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, counted, failed, print_json, say, say_result
 
 if TYPE_CHECKING:
     from klamm.chaos.abilities import Abilities
@@ -108,7 +108,7 @@ def _run(options: Namespace) -> int:
     if options.json:
         print_json([_document(outcome) for outcome in outcomes])
     elif len(outcomes) > 1 or (outcomes and is_interrupted):
-        print(_summary(outcomes), flush=True)
+        say_result(_summary(outcomes))
     if is_interrupted:
         return INTERRUPTED
     return FAILED if outcomes[-1].broken else 0
@@ -139,9 +139,9 @@ def _one(options: Namespace, seed: int, abilities: "Abilities") -> "Outcome":
         with options.results.open("a", encoding="utf-8") as results:
             results.write(json.dumps(document, sort_keys=True) + "\n")
     if not options.json:
-        print(run_line(outcome), flush=True)
+        say_result(run_line(outcome))
         if outcome.broken and not options.verbose:
-            print("\n".join(outcome.story), flush=True)
+            say_result("\n".join(outcome.story))
     return outcome
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from klamm.cli import COMMANDS
 from klamm.cli.options import DEFAULT_DIRECTORY, Misused, add_where, addresses_of, bootstrap_of, parser_of
+from klamm.escaping import one_line
 from klamm.local.asking import METADATA, Address, Conversation, NoAnswer
 from klamm.local.problems import LocalError
 
@@ -76,7 +77,7 @@ def _print_names(words: Sequence[str]) -> int:
         names = [] if line is not None and _names_its_owner(kind, command) else _names(kind, command, options)
     except (argparse.ArgumentError, Misused, LocalError, NoAnswer, OSError):
         return 0
-    print("\n".join(sorted(names)))
+    print("\n".join(one_line(name) for name in sorted(names)))
     return 0
 
 

@@ -11,7 +11,7 @@ from klamm.cli.effects import say_without_effect_on
 from klamm.cli.group_asking import Refused, cluster_of
 from klamm.cli.options import Misused, add_asking_verb, pairs_of, parser_of
 from klamm.cli.parsing import did_you_mean
-from klamm.cli.saying import counted, print_json, say, table
+from klamm.cli.saying import counted, print_json, say, say_result, table
 
 DESCRIPTION = """\
 Settings of a topic, of one broker, or of all brokers, by the names that Kafka gives them. What is set here counts from
@@ -90,9 +90,9 @@ def show(options: argparse.Namespace) -> int:
         return 0
     if shown:
         rows = [(each.name, _value(each), _source(each), each.default) for each in shown]
-        print(table(("setting", "value", "from", "default"), rows))
+        say_result(table(("setting", "value", "from", "default"), rows))
     for each in shown if options.key else ():
-        print(f"\n{each.name}: {_told(each)}")
+        say_result(f"\n{each.name}: {_told(each)}")
     if len(shown) < len(settings):
         say(f"{counted(len(settings) - len(shown), 'setting')} of {owner} at their defaults; --all shows them")
     elif not shown:
@@ -107,7 +107,7 @@ def set_some(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**_owner_document(owner), "set": values})
     else:
-        print("\n".join(f"{owner}: {key}={value}" for key, value in values.items()))
+        say_result("\n".join(f"{owner}: {key}={value}" for key, value in values.items()))
     say_without_effect_on(cluster, owner.kind, values)
     return 0
 
@@ -120,7 +120,7 @@ def unset_some(options: argparse.Namespace) -> int:
     if options.json:
         print_json({**_owner_document(owner), "unset": keys})
     else:
-        print("\n".join(f"{owner}: {key} unset" for key in keys))
+        say_result("\n".join(f"{owner}: {key} unset" for key in keys))
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from klamm.cli.carried_out import carried_out
 from klamm.cli.consume_bounds import BEGINNING, Bound, Extent, NoLeader, bound_of, extent_of, offsets_of
+from klamm.cli.consume_entry import entry_obstacle
 from klamm.cli.consume_formats import Format, format_of
 from klamm.cli.consume_membership import Membership
 from klamm.cli.consume_output import Output
@@ -115,7 +116,8 @@ def run(arguments: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     prefix = [sign for sign, wanted in (("%h", options.headers), ("%k", options.key)) if wanted]
     null = options.null.encode(errors="surrogateescape")
-    shown = format_of(options.format, options.topic, null, prefix, options.key_separator)
+    on_terminal = is_terminal(sys.stdout)
+    shown = format_of(options.format, options.topic, null, prefix, options.key_separator, for_terminal=on_terminal)
     if sys.stdout is None:
         # A group would have read what nobody has seen.
         raise Misused("standard output is closed; `>/dev/null` reads all the same")
@@ -210,12 +212,16 @@ def _print_all(consumption: Consumption, bootstrap: str, shown: Format) -> int:
         progress.clear()
         say(f"klamm consume: {text}")
 
+    def why_not_in() -> str:
+        impatient = Cluster(addresses_of(bootstrap), patience_seconds=0.0)
+        return undecided(options.dir, bootstrap) or entry_obstacle(impatient, options.group, consumer.memberid() or "")
+
     waiting = Waiting(consumption.stops_now, tell, lambda: reading.has_begun, follows=options.follow)
 
     def look_again(quiet_seconds: float) -> None:
         _maybe_stop(reading, consumption, waiting, quiet_seconds)
         if options.group and not reading.has_begun:
-            waiting.tell_of_group(options.group, lambda: undecided(options.dir, bootstrap))
+            waiting.tell_of_group(options.group, why_not_in)
         waiting.maybe_tell_of_entry()
 
     reading = Reading(consumer, options.topic, consumption.stops, look_again, follows=consumption.follows)

@@ -1,5 +1,8 @@
 """How `klamm consume` shows records: values, lines of JSON, or a pattern of one's own, a whole batch at a time.
 
+On a terminal, what would move the cursor or change colours is shown as an escape where a record holds it; a pattern's
+own escapes are its writer's wish. In a file, or for another program, all bytes are as they were.
+
 %t topic   %p partition   %o offset   %T timestamp in ms   %d the same as 2026-11-16T06:30:00.000Z
 %k key     %v value (%s, too, as in kcat)   %K %S their sizes in bytes, -1 for null   %h headers, as a=1,b=2
 %% %       \\n \\t \\r \\0 \\\\ \\x1f   a line's end, a tab and so on; nothing is added to a pattern
@@ -8,14 +11,16 @@
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from klamm.cli.json_records import json_of
 from klamm.cli.options import Misused
+from klamm.escaping import escaped, escaped_json
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+T = TypeVar("T")
 Format = Callable[[Sequence[Any]], bytes]
 """Of messages, not one of them an error."""
 
@@ -27,42 +32,55 @@ OF_KCAT = "s"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def format_of(text: str, topic: str, null: bytes, prefix: Sequence[str], separator: str) -> Format:
+def format_of(
+    text: str, topic: str, null: bytes, prefix: Sequence[str], separator: str, *, for_terminal: bool = False
+) -> Format:
     """`value` with the prefixes that were asked for, `json`, or a pattern."""
     if text == "json":
-        return _json_format(topic)
+        return _json_format(topic, escaped_json if for_terminal else _as_it_is)
+    clean = _cleaned if for_terminal else _as_it_is
     if text == "value" and not prefix:
-        return _value_format(null)
+        return _value_format(null, clean)
     if text == "value":
         between = separator.replace("%", "%%")
-        return pattern_format(f"{between.join([*prefix, '%v'])}\\n", topic, null)
+        return pattern_format(f"{between.join([*prefix, '%v'])}\\n", topic, null, clean)
     if "%" not in text:
         raise Misused(f"--format {text}: expected value, json, or a pattern as '%o %k %v\\n'")
-    return pattern_format(text, topic, null)
+    return pattern_format(text, topic, null, clean)
 
 
-def _value_format(null: bytes) -> Format:
+def _as_it_is(it: T) -> T:
+    return it
+
+
+def _cleaned(data: bytes) -> bytes:
+    """For a terminal. What is no UTF-8 may be control characters of eight bits to it."""
+    return escaped(data.decode(errors="backslashreplace")).encode()
+
+
+def _value_format(null: bytes, clean: Callable[[bytes], bytes]) -> Format:
     def lines(messages: "Sequence[Message]") -> bytes:
         values: list[Any] = [message.value() for message in messages]
         try:
-            return b"\n".join(values) + b"\n"
+            text = b"\n".join(values)
         except TypeError:
-            return b"\n".join([null if value is None else value for value in values]) + b"\n"
+            text = b"\n".join([null if value is None else value for value in values])
+        return clean(text) + b"\n"
 
     return lines
 
 
-def _json_format(topic: str) -> Format:
+def _json_format(topic: str, clean: Callable[[str], str]) -> Format:
     line = json_of(topic)
 
     def lines(messages: "Sequence[Message]") -> bytes:
-        return ("\n".join([line(message) for message in messages]) + "\n").encode()
+        return (clean("\n".join([line(message) for message in messages])) + "\n").encode()
 
     return lines
 
 
-def pattern_format(pattern: str, topic: str, null: bytes) -> Format:
-    parts = _parts(topic, null)
+def pattern_format(pattern: str, topic: str, null: bytes, clean: Callable[[bytes], bytes]) -> Format:
+    parts = _parts(topic, null, clean)
     used: list[Callable[[Message], object]] = []
 
     def token(found: "re.Match[str]") -> str:
@@ -94,11 +112,13 @@ def unescaped(text: str) -> str:
     return ESCAPE.sub(character, text)
 
 
-def _parts(topic: str, null: bytes) -> "dict[str, tuple[str, Callable[[Message], object]]]":
+def _parts(
+    topic: str, null: bytes, clean: Callable[[bytes], bytes]
+) -> "dict[str, tuple[str, Callable[[Message], object]]]":
     """What each letter stands for: how bytes are formatted with it, and where it comes from."""
 
     def of(data: Any) -> bytes:
-        return null if data is None else data
+        return null if data is None else clean(data)
 
     def size(data: Any) -> int:
         return -1 if data is None else len(data)
@@ -115,7 +135,7 @@ def _parts(topic: str, null: bytes) -> "dict[str, tuple[str, Callable[[Message],
         "s": ("%b", lambda message: of(message.value())),
         "K": ("%d", lambda message: size(message.key())),
         "S": ("%d", lambda message: size(message.value())),
-        "h": ("%b", lambda message: _headers(message.headers(), null)),
+        "h": ("%b", lambda message: clean(_headers(message.headers(), null))),
     }
 
 

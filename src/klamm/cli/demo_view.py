@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from klamm.cli.console import OwnConsole
 from klamm.cli.demo_reckoning import Outcome, Store
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, headings, rows_of
 from klamm.lab.beside import beside
@@ -31,10 +32,10 @@ class Voice:
     """Tells what is done while it is done: steps, what happens with its time, and one line that changes."""
 
     def __init__(self, *, to_stderr: bool = False, plain: bool = False) -> None:
-        console = Console(stderr=to_stderr, highlight=False)
+        console = OwnConsole(stderr=to_stderr)
         if plain or not console.is_terminal or console.is_dumb_terminal:
             width = console.width if console.is_terminal else WIDE
-            console = Console(stderr=to_stderr, highlight=False, width=width, force_terminal=False, no_color=True)
+            console = OwnConsole(stderr=to_stderr, width=width, force_terminal=False, no_color=True)
         self._console = console
         self._began = time.monotonic()
         self._live: Live | None = None

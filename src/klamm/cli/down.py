@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, parser_of, seconds_of
-from klamm.cli.saying import FAILED, MISUSED, counted, failed, say
+from klamm.cli.saying import FAILED, MISUSED, counted, failed, say, say_result
 from klamm.cli.tips import directory_option
 from klamm.local.cluster import STOP_SECONDS, LocalCluster
 from klamm.local.problems import LocalError, NoCluster
@@ -49,10 +49,11 @@ def run(arguments: Sequence[str]) -> int:
     except (LocalError, OSError) as problem:
         return failed("down", problem)
     if not running:
-        print("no node was running")
+        say_result("no node was running")
     elif late:
-        print(f"{counted(len(running) - len(late), 'node')} stopped; {listed(late)} killed after {options.timeout:g} s")
+        stopped = counted(len(running) - len(late), "node")
+        say_result(f"{stopped} stopped; {listed(late)} killed after {options.timeout:g} s")
     else:
-        print(f"{counted(len(running), 'node')} stopped")
+        say_result(f"{counted(len(running), 'node')} stopped")
     say(f"`klamm up{directory_option(cluster.directory)}` starts it again, with its data")
     return FAILED if late else 0

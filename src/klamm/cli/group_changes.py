@@ -8,7 +8,7 @@ from klamm.cli.group_seen import GroupSeen, committed_offsets, groups_seen
 from klamm.cli.group_views import unknown
 from klamm.cli.options import Misused
 from klamm.cli.reset_targets import chosen_partitions, listed
-from klamm.cli.saying import FAILED, counted, failed, print_json, table
+from klamm.cli.saying import FAILED, counted, failed, print_json, say_result, table
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.local.asking import Conversation
@@ -39,7 +39,7 @@ def delete(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"deleted": deleted})
     elif deleted:
-        print("\n".join(f"group {group} deleted" for group in deleted))
+        say_result("\n".join(f"group {group} deleted" for group in deleted))
     return FAILED if problems else 0
 
 
@@ -90,7 +90,7 @@ def delete_offsets(options: argparse.Namespace) -> int:
         rows = [{"topic": each.topic, "partition": each.partition, "committed": committed[each]} for each in deleted]
         print_json({"group": group, "deleted": rows})
     elif deleted:
-        print(table(("topic", "partition", "deleted offset"), [(*each, committed[each]) for each in deleted]))
+        say_result(table(("topic", "partition", "deleted offset"), [(*each, committed[each]) for each in deleted]))
     return FAILED if len(deleted) < len(partitions) else 0
 
 

@@ -25,7 +25,7 @@ from klamm.cli.reset_targets import (
     time_ms_of,
     warnings,
 )
-from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
+from klamm.cli.saying import FAILED, counted, failed, print_json, say, say_result, table
 from klamm.cli.topic_asking import no_topic
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
@@ -196,10 +196,10 @@ def _said(options: argparse.Namespace, planned: Sequence[Move], codes: Mapping[T
     if options.json:
         print_json({"group": options.group, "executed": options.execute, "partitions": list(map(_document, shown))})
     elif options.export:
-        print(csv_of(shown))
+        say_result(csv_of(shown))
     elif shown:
         rows = [(*each.partition, each.before, each.after, each.change) for each in shown]
-        print(table(("topic", "partition", "from", "to", "change"), rows))
+        say_result(table(("topic", "partition", "from", "to", "change"), rows))
     if options.execute and shown:
         say(f"group {options.group}: {counted(len(shown), 'offset')} committed")
     elif not options.execute and not options.export:

@@ -28,8 +28,9 @@ from klamm.cli.group_seen import (
     groups_seen,
 )
 from klamm.cli.options import Misused
-from klamm.cli.saying import counted, failed, print_json, table
+from klamm.cli.saying import counted, failed, print_json, say_result, table
 from klamm.controller.names import CONSUMER_OFFSETS
+from klamm.escaping import one_line
 from klamm.ids import NO_BROKER, TopicPartition
 from klamm.local.asking import Conversation, NoAnswer
 from klamm.wire.messages.list_groups import ListedGroup, ListGroupsRequest
@@ -48,9 +49,10 @@ def list_all(options: argparse.Namespace) -> int:
     if options.json:
         print_json(listed)
     elif listed:
-        print(table(("group", "type", "state", "members", "coordinator"), [tuple(each.values()) for each in listed]))
+        rows = [tuple(each.values()) for each in listed]
+        say_result(table(("group", "type", "state", "members", "coordinator"), rows))
     elif not code:
-        print("no groups")
+        say_result("no groups")
     return code
 
 
@@ -182,9 +184,9 @@ def describe(options: argparse.Namespace) -> int:
     if options.json:
         print_json([_document(each, readings[each.group]) for each in there])
     elif there:
-        print("\n\n".join(described(each, readings[each.group], options.members) for each in there))
+        say_result("\n\n".join(described(each, readings[each.group], options.members) for each in there))
     elif not code:
-        print("no groups")
+        say_result("no groups")
     return code
 
 
@@ -238,7 +240,7 @@ def headline(group: GroupSeen, readings: Sequence[Reading]) -> str:
     facts += [counted(len(group.members), "member"), f"coordinator {group.coordinator}"]
     if readings:
         facts.append(_total_lag(readings))
-    return f"group {group.group}: {', '.join(facts)}"
+    return f"group {one_line(group.group)}: {', '.join(map(one_line, facts))}"
 
 
 def _total_lag(readings: Sequence[Reading]) -> str:
@@ -276,7 +278,8 @@ def _members_table(group: GroupSeen) -> str:
     if any(each.owns != each.shall_own for each in group.members):
         columns.append(("shall own", [owned(each.shall_own) for each in group.members]))
     shown = [column for column in columns if any(cell is not None for cell in column[1])]
-    return table([heading for heading, _ in shown], list(zip(*(cells for _, cells in shown), strict=True)))
+    rows = list(zip(*(cells for _, cells in shown), strict=True))
+    return table([heading for heading, _ in shown], rows, whole=("owns", "shall own"))
 
 
 def owned(partitions: Iterable[TopicPartition]) -> str:

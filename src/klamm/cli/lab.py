@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from klamm.cli.interrupting import terminated_as_interrupted
 from klamm.cli.options import add_json, parser_of
-from klamm.cli.saying import FAILED, failed, print_json, say
+from klamm.cli.saying import FAILED, failed, print_json, say, say_result
 from klamm.lab.catalogue import EXPERIMENTS, experiment
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def _list(as_json: bool) -> int:
         return 0
     width = max(map(len, EXPERIMENTS))
     for name, what in EXPERIMENTS.items():
-        print(f"{name:<{width}}  {what}")
-    print("\n`klamm lab acks` runs one of them, `klamm lab acks --help` says what it does.")
+        say_result(f"{name:<{width}}  {what}")
+    say_result("\n`klamm lab acks` runs one of them, `klamm lab acks --help` says what it does.")
     return 0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from klamm.cli.options import add_directory, id_of, parser_of, seconds_of
-from klamm.cli.saying import MISUSED, failed, say
+from klamm.cli.saying import MISUSED, failed, say, say_result
 from klamm.cli.tips import directory_option
 from klamm.local.cluster import START_SECONDS, STOP_SECONDS, LocalCluster
 from klamm.local.problems import LocalError, NoCluster
@@ -128,5 +128,5 @@ def _said_who_runs(cluster: LocalCluster, node_ids: Sequence[int]) -> list[int]:
 
 def _done(node_ids: Sequence[int], how: str) -> int:
     if node_ids:
-        print(f"{listed(node_ids)} {how}")
+        say_result(f"{listed(node_ids)} {how}")
     return 0

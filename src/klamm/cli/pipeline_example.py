@@ -4,13 +4,13 @@ import argparse
 from importlib import resources
 from pathlib import Path
 
-from klamm.cli.saying import failed, say
+from klamm.cli.saying import failed, say, say_result
 
 
 def example(options: argparse.Namespace) -> int:
     text = resources.files("klamm.pipeline.invoice").joinpath("example.py").read_text(encoding="utf-8")
     if options.file is None:
-        print(text, end="")
+        say_result(text, end="")
         return 0
     path = Path(options.file)
     try:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from klamm.cli.options import pairs_of
-from klamm.cli.saying import FAILED, failed, print_json, say, table
+from klamm.cli.saying import FAILED, failed, print_json, say, say_result, table
 from klamm.pipeline import Pipeline, checking
 from klamm.pipeline.loading import loaded
 from klamm.pipeline.planning import planned
@@ -28,7 +28,7 @@ def check(options: argparse.Namespace) -> int:
     if options.json:
         print_json(checking.document(plan))
     else:
-        print(checking.told(plan))
+        say_result(checking.told(plan))
     return 0
 
 
@@ -41,7 +41,7 @@ def test(options: argparse.Namespace) -> int:
     if options.json:
         print_json([_document(result) for result in results])
     else:
-        print("\n\n".join(_text(result) for result in results))
+        say_result("\n\n".join(_text(result) for result in results))
     wrong = [result for result in results if result.complaint]
     for result in wrong:
         failed("pipeline test", f"{result.label}: {result.complaint}")

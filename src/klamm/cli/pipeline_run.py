@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.live import Live
 
 from klamm.cli.carried_out import nobody
+from klamm.cli.console import OwnConsole
 from klamm.cli.options import Misused, bootstrap_of, pairs_of
-from klamm.cli.saying import FAILED, failed, is_terminal, say
+from klamm.cli.saying import FAILED, failed, is_terminal, say, say_result
 from klamm.cli.tips import way_back
 from klamm.local.asking import Address, NoAnswer
 from klamm.local.asking_several import first_answer
@@ -139,7 +140,7 @@ class _Shown:
 
     def __init__(self, once: bool, as_json: bool) -> None:
         self._once, self._as_json = once, as_json
-        self.console = Console(stderr=True, highlight=False)
+        self.console = OwnConsole(stderr=True)
         self._live: Live | None = None
         self._last_line: float | None = None
         self._heard = 0
@@ -167,7 +168,7 @@ class _Shown:
         self._heard = len(standing.said)
         if self._as_json:
             if spoke:
-                print(json.dumps(document(standing, spoke)), flush=True)
+                say_result(json.dumps(document(standing, spoke)))
         elif self._live is not None:
             self._live.update(view.live(standing, self._once))
         elif self._is_time_for_a_line(standing, bool(spoke)):
@@ -184,21 +185,21 @@ class _Shown:
 
     def end(self, standing: Standing, how: str) -> None:
         if self._as_json:
-            print(json.dumps({**document(standing), "ended": how}), flush=True)
+            say_result(json.dumps({**document(standing), "ended": how}))
         else:
             _print(view.summary(standing, how))
 
 
 def _print(what: RenderableType) -> None:
     """A file is as wide as it has to be, and has no spaces at the ends of its lines."""
-    printer = Console(highlight=False)
+    printer = OwnConsole()
     if printer.is_terminal:
         printer.print(what)
         return
     printer.width = WIDEST
     with printer.capture() as said:
         printer.print(what)
-    print("\n".join(line.rstrip() for line in said.get().splitlines()), flush=True)
+    say_result("\n".join(line.rstrip() for line in said.get().splitlines()))
 
 
 def _told_failure(shown: _Shown, problem: Failed, job: Job) -> int:

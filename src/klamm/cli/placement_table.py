@@ -7,9 +7,11 @@ at the first of them, which does not lead, it stands in parentheses.
 """
 
 from klamm.controller.placement import Candidate, ring
+from klamm.escaping import one_line
 from klamm.local.view import BrokerSeen, ClusterSeen, PartitionSeen
 
 OUT_OF_SYNC = "!"
+LONGEST_NAME = 60
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 
 
@@ -60,7 +62,7 @@ def headings(roles: int) -> list[str]:
 
 def cells(row: Row) -> list[str]:
     marks = (("down", row.broker.is_gone), ("fenced", row.broker.is_fenced))
-    name = f"{row.name}{next((f' ({mark})' for mark, is_so in marks if is_so), '')}"
+    name = f"{one_line(row.name, LONGEST_NAME)}{next((f' ({mark})' for mark, is_so in marks if is_so), '')}"
     leads, *follows = ([_marked(row.broker.broker_id, each) for each in role] for role in row.roles)
     leads = [f"({it})" if each.is_offline else it for it, each in zip(leads, row.roles[0], strict=True)]
     return [name, *(" ".join(role) for role in (leads, *follows))]

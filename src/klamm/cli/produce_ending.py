@@ -14,7 +14,7 @@ from klamm.cli.librdkafka import ACKS
 from klamm.cli.produce_obstacles import Silence
 from klamm.cli.produce_sending import Sender
 from klamm.cli.progress import Progress
-from klamm.cli.saying import INTERRUPTED, counted, say
+from klamm.cli.saying import INTERRUPTED, counted, say, say_result
 
 INTERRUPTED_SECONDS = 0.5
 """After Ctrl-C what was sent is acknowledged within that, or something is in the way."""
@@ -105,7 +105,7 @@ def _say_outcome(sender: Sender, cause: str | None, seconds: float, options: arg
             "problems": dict(sender.problems),
             "seconds": round(seconds, 3),
         }
-        print(json.dumps(document, indent=2), flush=True)
+        say_result(json.dumps(document, indent=2))
         return
     # Nobody acknowledges with acks=0: it has left this machine, that is all.
     done = "handed to the network" if ACKS[options.acks] == 0 else "acknowledged"

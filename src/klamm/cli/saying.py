@@ -1,13 +1,21 @@
 """How commands speak: tables with aligned columns, JSON for programs, one line for what went wrong.
 
 Results go to standard output, everything else to standard error, so that a script gets what it asked for.
+
+All of it goes through here, and control characters stay behind: names and messages of others are in most of what is
+said. What stands in a line of its own making is cut and kept in that line as well (`one_line`, cells of tables).
 """
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TextIO
 
+from klamm.escaping import LONGEST, escaped, one_line
+
+MOST_LINES, LONGEST_LINE = 100, 1_000
+"""Of what went wrong."""
+LONGEST_LIST = 100_000
 FAILED, MISUSED = 1, 2
 """Exit codes: it could not be done; it was asked for in a way that makes no sense."""
 INTERRUPTED, NOBODY_READS = 130, 141
@@ -22,12 +30,17 @@ def is_terminal(stream: TextIO | None) -> bool:
 def say(text: str) -> None:
     """To the person, not to the script: also where there is nobody, print would take the script's."""
     if sys.stderr is not None:
-        print(text, file=sys.stderr, flush=True)
+        print(_harmless(text), file=sys.stderr, flush=True)
 
 
-def say_result(text: str) -> None:
-    """A line of what was asked for, at once: somebody may be waiting for it."""
-    print(text, flush=True)
+def say_result(text: str, end: str = "\n") -> None:
+    """What was asked for, at once: somebody may be waiting for it."""
+    print(_harmless(text), end=end, flush=True)
+
+
+def _harmless(text: str) -> str:
+    """A tab, too: nothing of ours has one."""
+    return escaped(text).replace("\t", "\\t")
 
 
 def say_silent(address: object) -> None:
@@ -36,7 +49,9 @@ def say_silent(address: object) -> None:
 
 
 def failed(command: str, problem: object, code: int = FAILED) -> int:
-    say(f"klamm {command}: {problem}")
+    """What a broker said may be part of it, and may have lines: none of them looks like one of ours."""
+    lines = f"klamm {command}: {problem}".split("\n", MOST_LINES)[:MOST_LINES]
+    say("\n  ".join(one_line(line, LONGEST_LINE) for line in lines))
     return code
 
 
@@ -44,9 +59,11 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2), flush=True)
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns as wide as their widest cell, two spaces between them; numbers to the right, `-` for None."""
-    texts = [list(headings), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
+def table(headings: Sequence[str], rows: Sequence[Sequence[object]], whole: Collection[str] = ()) -> str:
+    """Columns as wide as their widest cell, two spaces between them; numbers to the right, `-` for None. Cells are
+    names, mostly of others, and cut where they are too long; in the `whole` columns are lists of ours."""
+    longest = [LONGEST_LIST if heading in whole else LONGEST for heading in headings]
+    texts = [list(headings), *([_cell(*each) for each in zip(row, longest, strict=True)] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     to_the_right = [_is_of_numbers([row[index] for row in rows]) for index in range(len(headings))]
     lines = [
@@ -57,6 +74,10 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         for row in texts
     ]
     return "\n".join(lines)
+
+
+def _cell(value: object, most: int) -> str:
+    return "-" if value is None else one_line(str(value), most)
 
 
 def _is_of_numbers(column: Sequence[object]) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from klamm.cli.options import MOST_32, MOST_64, add_json, count_of, parser_of, seconds_of, whole_of
 from klamm.cli.parsing import did_you_mean
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say
+from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say, say_result
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
 from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
@@ -79,10 +79,10 @@ def _one(options: Namespace) -> int:
         print_json(_document(outcome))
     else:
         if options.verbose:
-            print("\n".join(outcome.story))
-        print(_line(outcome))
+            say_result("\n".join(outcome.story))
+        say_result(_line(outcome))
         if outcome.failure is not None and not options.verbose:
-            print("\n".join(outcome.story[-LAST_LINES:]))
+            say_result("\n".join(outcome.story[-LAST_LINES:]))
     return 0 if outcome.failure is None else FAILED
 
 
@@ -113,7 +113,7 @@ def _many(options: Namespace) -> int:
     if options.json:
         print_json(document)
     else:
-        print(_tally_text(tally, seconds))
+        say_result(_tally_text(tally, seconds))
     if failed is None:
         return INTERRUPTED if is_interrupted else 0
     if not options.json:
@@ -138,12 +138,13 @@ def _told(runs: Iterator[Outcome], count: int, tally: Tally) -> Generator[Outcom
 
 
 def _show_failure(failed: Outcome) -> None:
-    print(f"\nseed {failed.plan.seed} broke a promise: {failed.failure}\nlooking for a smaller run that does, too ...")
+    say_result(f"\nseed {failed.plan.seed} broke a promise: {failed.failure}")
+    say_result("looking for a smaller run that does, too ...")
     small = shrunk(failed)
-    print("\n".join(small.story[-LAST_LINES:]))
+    say_result("\n".join(small.story[-LAST_LINES:]))
     gone = [name for name in (*failed.plan.faults, *failed.plan.operations) if name not in _all_of(small.plan)]
     without = f" --without '{','.join(gone)}'" if gone else ""
-    print(f"\nklamm sim --seed {failed.plan.seed} --seconds {small.plan.duration_ms / 1_000:g}{without} --verbose")
+    say_result(f"\nklamm sim --seed {failed.plan.seed} --seconds {small.plan.duration_ms / 1_000:g}{without} --verbose")
 
 
 def _all_of(plan: Plan) -> list[str]:

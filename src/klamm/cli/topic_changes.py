@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from klamm.cli.changing import refuse_if_undecided
 from klamm.cli.group_asking import NOT_DECIDED, Cluster, Refused, cluster_of
 from klamm.cli.options import Misused, addresses_of, bootstrap_of, pairs_of
-from klamm.cli.saying import FAILED, failed, print_json
+from klamm.cli.saying import FAILED, failed, print_json, say_result
 from klamm.cli.topic_asking import no_topic
 from klamm.controller.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from klamm.local.asking_several import first_answer
@@ -123,7 +123,7 @@ def _said(options: argparse.Namespace, how: str, names: Sequence[str]) -> int:
     if options.json:
         print_json({how: list(names)})
     else:
-        print("\n".join(f"topic {name} {how}" for name in names))
+        say_result("\n".join(f"topic {name} {how}" for name in names))
     return 0
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from klamm.cli.changing import changing
 from klamm.cli.group_asking import Cluster, Refused, by_topic, name_of
 from klamm.cli.options import Misused
-from klamm.cli.saying import FAILED, counted, print_json, table
+from klamm.cli.saying import FAILED, counted, print_json, say_result, table
 from klamm.cli.topic_asking import chosen
 from klamm.cli.topic_extents import place_of
 from klamm.cli.topic_heard import partitions_once
@@ -60,7 +60,7 @@ def elect(options: argparse.Namespace) -> int:
     if options.json:
         print_json([_document(each) for each in outcomes])
     else:
-        print(_text(outcomes, kind, is_all_told=bool(names)))
+        say_result(_text(outcomes, kind, is_all_told=bool(names)))
     return FAILED if any(each.result == REFUSED for each in outcomes) else 0
 
 

@@ -14,7 +14,7 @@ from klamm.cli.changing import changing
 from klamm.cli.group_asking import PATIENCE_SECONDS, Cluster, Refused, cluster_of, name_of
 from klamm.cli.options import Misused
 from klamm.cli.progress import Progress
-from klamm.cli.saying import FAILED, counted, failed, print_json, say, table
+from klamm.cli.saying import FAILED, counted, failed, print_json, say, say_result, table
 from klamm.cli.topic_asking import chosen
 from klamm.cli.topic_extents import place_of
 from klamm.cli.topic_heard import partitions_once
@@ -231,7 +231,7 @@ def _told(
         ]
         print_json({"topic": options.name, "partitions": partitions})
     else:
-        print(_text(options, before, after, states))
+        say_result(_text(options, before, after, states))
     return FAILED if problems else 0
 
 
@@ -262,9 +262,9 @@ def moves(options: argparse.Namespace) -> int:
         print_json(documents)
     elif documents:
         rows = [tuple(listed(cell) if isinstance(cell, list) else cell for cell in each.values()) for each in documents]
-        print(table(("topic", "partition", "from", "to", "copying"), rows))
+        say_result(table(("topic", "partition", "from", "to", "copying"), rows))
     else:
-        print("nothing moves")
+        say_result("nothing moves")
     return 0
 
 

@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from klamm.cli.group_asking import Cluster, cluster_of
 from klamm.cli.placement_table import OUT_OF_SYNC, cells, followers, headings, rows_of
-from klamm.cli.saying import counted, print_json, table
+from klamm.cli.saying import counted, print_json, say_result, table
 from klamm.cli.topic_extents import Extents, extents_of, place_of, records_in
+from klamm.escaping import one_line
 from klamm.local.view import ClusterSeen, PartitionSeen
 from klamm.local.words import without_acks_all
 
+LONGEST_VALUE = 2_000
 UNKNOWN = (None, None, None)
 
 Settings = Mapping[str, str | None]
@@ -28,7 +30,7 @@ def list_all(options: argparse.Namespace) -> int:
         print_json(listed)
         return 0
     columns = ("topic", "partitions", "replicas", "offline", "under-replicated", "records")
-    print(table(columns, [tuple(each.values()) for each in listed]) if listed else "no topics")
+    say_result(table(columns, [tuple(each.values()) for each in listed]) if listed else "no topics")
     return 0
 
 
@@ -53,7 +55,7 @@ def describe(options: argparse.Namespace) -> int:
         print_json([_topic_document(name, *described[name]) for name in names])
         return 0
     can_decide = not _is_undecided(seen)
-    print("\n\n".join(_topic_text(name, *described[name], can_decide=can_decide) for name in names))
+    say_result("\n\n".join(_topic_text(name, *described[name], can_decide=can_decide) for name in names))
     _maybe_say_why_undecided(cluster, seen)
     return 0
 
@@ -90,8 +92,8 @@ def _topic_text(
     name: str, partitions: Sequence[PartitionSeen], settings: Settings, extents: Extents, *, can_decide: bool
 ) -> str:
     replicas = max(len(each.replicas) for each in partitions)
-    lines = [f"topic {name}: {counted(len(partitions), 'partition')}, {counted(replicas, 'replica')} each"]
-    lines += [f"  {key}={value}" for key, value in settings.items()]
+    lines = [f"topic {one_line(name)}: {counted(len(partitions), 'partition')}, {counted(replicas, 'replica')} each"]
+    lines += [f"  {one_line(key)}={one_line(str(value), LONGEST_VALUE)}" for key, value in settings.items()]
     rows = [
         (
             each.partition,
@@ -113,7 +115,7 @@ def _is_undecided(seen: ClusterSeen) -> bool:
 
 def _maybe_say_why_undecided(cluster: Cluster, seen: ClusterSeen) -> None:
     if _is_undecided(seen) and (words := cluster.undecided()):
-        print(f"\n{words}")
+        say_result(f"\n{words}")
 
 
 def placement(options: argparse.Namespace) -> int:
@@ -124,16 +126,16 @@ def placement(options: argparse.Namespace) -> int:
         print_json(_placement_document(options.name, seen))
         return 0
     roles = len(rows[0].roles)
-    print(table(headings(roles), [cells(row) for row in rows]))
+    say_result(table(headings(roles), [cells(row) for row in rows], whole=headings(roles)))
     _maybe_say_why_undecided(cluster, seen)
     leaderless = [f"P{each.partition}" for each in seen.partitions if each.is_offline]
     if leaderless:
-        print(f"\nno leader: {' '.join(leaderless)} (in parentheses: their first replica)")
+        say_result(f"\nno leader: {' '.join(leaderless)} (in parentheses: their first replica)")
     if any(each.is_under_replicated for each in seen.partitions):
-        print(f"\n{OUT_OF_SYNC} not in sync")
+        say_result(f"\n{OUT_OF_SYNC} not in sync")
     below = " ".join(f"P{each.partition}" for each in seen.partitions if each.is_below_min_in_sync)
     if below:
-        print(without_acks_all(below, can_decide=not _is_undecided(seen)))
+        say_result(without_acks_all(below, can_decide=not _is_undecided(seen)))
     return 0
 
 

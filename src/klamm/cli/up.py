@@ -175,7 +175,7 @@ def _described(record: ClusterRecord) -> str:
 
 def _print_result(cluster: LocalCluster, record: ClusterRecord, as_json: bool) -> None:
     if not as_json:
-        print(f"bootstrap servers: {record.bootstrap_servers}", flush=True)
+        say_result(f"bootstrap servers: {record.bootstrap_servers}")
         return
     print_json(
         {

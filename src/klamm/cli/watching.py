@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal, Protocol
 
-from rich.console import Console, ConsoleDimensions
+from rich.console import ConsoleDimensions
 from rich.live import Live
 
-from klamm.cli.cluster_view import Happened, Scene, live, summary
+from klamm.cli.cluster_view import LONGEST_SENTENCE, Happened, Scene, live, summary
+from klamm.cli.console import OwnConsole
 from klamm.cli.saying import say_result
 from klamm.cli.status_document import document_of
 from klamm.cli.tips import directory_option, mending
+from klamm.escaping import one_line
 from klamm.local.cluster import LocalCluster
 from klamm.local.happenings import happenings
 from klamm.local.look import Look
@@ -60,7 +62,7 @@ def shown_as(
     how: How, cluster: LocalCluster, ending: str, say_line: Callable[[str], None] = say_result
 ) -> Iterator[Shown]:
     """Live, on standard error, if that can be drawn on; else a line for what happens, said like this."""
-    console = Console(stderr=True, highlight=False)
+    console = OwnConsole(stderr=True)
     if how == "json":
         yield _Documents(cluster)
     elif how == "plain" or not console.is_terminal or console.is_dumb_terminal:
@@ -83,7 +85,7 @@ class _Lines:
         if _is_nobody_there(look) and not look.was_stopped and not (self.last and _is_nobody_there(self.last)):
             told.append(f"no node runs any more; {mending(look.who_runs, self._cluster.directory)}")
         for what in told:
-            self._say_line(f"{_time_of_day()} {what}")
+            self._say_line(f"{_time_of_day()} {one_line(what, LONGEST_SENTENCE)}")
         self.last = look
 
 

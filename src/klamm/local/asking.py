@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from klamm.codec.compiler import decode
 from klamm.codec.primitives import Malformed
+from klamm.escaping import one_line
 from klamm.wire.apis import API_BY_KEY, response_type
 from klamm.wire.frames import encoded_request
 from klamm.wire.headers import read_response_header
@@ -52,6 +53,9 @@ class Conversation:
             self._socket = socket.create_connection(address, timeout_seconds)
         except OSError as error:
             raise NoAnswer(f"{address}: {error.strerror or error}") from error
+        except ValueError as error:
+            # A broker may say that another one has a name that no host can have.
+            raise NoAnswer(f"{one_line(str(address))}: that is not the address of a host") from error
         self._address = address
 
     def __enter__(self) -> "Conversation":

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from klamm.escaping import one_line
 from klamm.local.look import named
 from klamm.local.processes import State
 from klamm.local.record import NodeRecord
@@ -39,7 +40,7 @@ def without_acks_all(named: str, *, can_decide: bool) -> str:
 
 def listed(partitions: Sequence[PartitionSeen], most: int = MOST_NAMED) -> str:
     """`invoice-0, invoice-6 and 50 internal ones`: people's own by name, those that the brokers keep only counted."""
-    own = [str(named(each)) for each in partitions if not each.is_internal]
+    own = [one_line(str(named(each))) for each in partitions if not each.is_internal]
     more = len(own) - most
     parts = own if more <= 1 else [*own[:most], f"{more} more"]
     internal = len(partitions) - len(own)

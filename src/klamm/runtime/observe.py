@@ -8,9 +8,12 @@ import contextlib
 import sys
 import time
 
+from klamm.escaping import one_line
 from klamm.facts import Fact, Tell
 
 SHOWN = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
+LONGEST_LINE = 2_000
+"""A group's id alone may have 32,000 letters."""
 BURST = 20
 """So many warnings of one kind a second are shown; a flood of strange requests must not become a flood of lines."""
 
@@ -50,8 +53,8 @@ class FactCounts:
 
 def printable(text: str) -> str:
     """The lines after the first are indented: whoever gets a line break into a fact cannot begin a line of the log."""
-    shown = (each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
-    return "".join(shown).replace("\n", "\n    ")
+    lines = (one_line(line, LONGEST_LINE) if len(line) > LONGEST_LINE else line for line in text.split("\n"))
+    return "\n    ".join("".join(each if each.isprintable() else repr(each)[1:-1] for each in line) for line in lines)
 
 
 def _too_many(shown_at: dict[type, tuple[int, int]], kind: type) -> bool:

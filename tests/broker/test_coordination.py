@@ -293,6 +293,18 @@ def test_a_coordinator_whose_topic_is_deleted_is_none() -> None:
     assert commit(world[0], 7) == NOT_HERE
 
 
+def test_timers_that_are_due_while_nobody_is_heard_keep_nobody_awake() -> None:
+    """The node woke again and again, and the time stood still (seed 41500002)."""
+    world = GroupsWorld(ALONE)
+    joined(world[0])
+    world.settle_all()
+    coordination = world[0].broker.coordination
+    coordination.counted_on_until_ms = world.now.monotonic_ms
+    world.advance(600_000)
+    coordination.tick(world.now)
+    assert coordination.next_due_ms is not None and coordination.next_due_ms > world.now.monotonic_ms
+
+
 def test_nobodys_session_ends_while_nobody_is_heard() -> None:
     """The controller is away for longer than their sessions: they could not be heard, and are not given up for that."""
     world = GroupsWorld()

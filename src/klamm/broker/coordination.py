@@ -359,7 +359,8 @@ class Coordination:
                 self._carry_out(hosted, verdict, now)
             self._look_at_clock(hosted)
         if not is_counted_on and self._hosted:
-            self.wake_at(now.monotonic_ms + LOOK_AGAIN_MS)
+            # Not at once, though timers are due: they wait until it counts again.
+            self.next_due_ms = now.monotonic_ms + LOOK_AGAIN_MS
 
     def wake_at(self, due_ms: float) -> None:
         """Have `tick` called then, at the latest."""

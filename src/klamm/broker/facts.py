@@ -69,6 +69,8 @@ class MemberRefused(Fact):
 
     def __str__(self) -> str:
         return f"a member was not let into its group: {self.reason} (klamm_group_members_bytes; this is said once)"
+
+
 class StorageFull(Fact):
     level = "error"
     reason: str

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from klamm.broker.checkpoints import METADATA, Checkpoints, with_records
 from klamm.broker.compacting import Compacting, FlushWish
 from klamm.broker.facts import PartitionRevived, ProducersForgotten, RetentionFailed
-from klamm.broker.facts import PartitionRevived, RetentionFailed
 from klamm.broker.storage import LOOK_INTERVAL_MS
 from klamm.errors import KafkaError
 from klamm.facts import Tell

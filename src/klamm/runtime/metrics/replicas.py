@@ -58,6 +58,8 @@ def producers(seen: Seen) -> float:
 @one("klamm_producers_forgotten", GAUGE, "Producers that the replicas here forgot early: there were too many.")
 def producers_forgotten(seen: Seen) -> float:
     return seen.tally.producers_forgotten
+
+
 @one("klamm_storage_full", GAUGE, "1 while the disk is full: writes are refused until there is room.")
 def storage_full(seen: Seen) -> float:
     return int(seen.broker.storage.full is not None)

@@ -116,10 +116,11 @@ class Member:
             if broker.grown:
                 broker.settle_grown(now)
             broker.tell_followers()
+            broker.slices.run_slice(now)
             released = broker.waiting.take_released()
             for waiter, in_time in released:
                 waiter.deliver(now, in_time)
-            if not released and not broker.grown:
+            if not released and not broker.grown and not broker.slices:
                 break
         for partition in broker.take_unflushed(now):
             files, end = partition.log.files_to_flush()

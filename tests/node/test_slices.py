@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from klamm.broker.answer import Answer, Finished, Later
+from klamm.broker.answer import Answer, Changed, Finished, Later, Wait
 from klamm.broker.call import Call
 from klamm.broker.slices import Slices, Work
+from klamm.broker.waiting import Waiting
 from klamm.ids import Now
 from klamm.node.events import Yielded
 from klamm.node.facts import HandlerFailed
@@ -17,6 +18,10 @@ from klamm.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.node.world import Client, World
 
 NOW = Now(0.0, 0)
+
+
+def nobody_waits(wait: Wait, go_on: Callable[[], None], connection: int) -> None:
+    raise AssertionError("nobody waits here")
 
 
 def counting(name: str, slices: int, log: list[str]) -> Work:
@@ -30,7 +35,7 @@ def ended(log: list[str], name: str) -> Callable[[Exception | None, Now], None]:
 
 
 def test_works_take_turns() -> None:
-    slices, log = Slices(), list[str]()
+    slices, log = Slices(nobody_waits), list[str]()
     slices.add(counting("a", 2, log), ended(log, "a"))
     slices.add(counting("b", 1, log), ended(log, "b"))
     while slices:
@@ -44,7 +49,7 @@ def test_each_slice_is_told_its_time() -> None:
     def work() -> Work:
         seen.append((yield))
 
-    slices = Slices()
+    slices = Slices(nobody_waits)
     slices.add(work(), lambda error, now: None)
     slices.run_slice(Now(1.0, 1))
     slices.run_slice(Now(2.0, 2))
@@ -56,7 +61,7 @@ def test_a_work_that_fails_ends_alone() -> None:
         yield
         raise ValueError("no")
 
-    slices, log = Slices(), list[str]()
+    slices, log = Slices(nobody_waits), list[str]()
     slices.add(failing(), ended(log, "a"))
     slices.add(counting("b", 2, log), ended(log, "b"))
     while slices:
@@ -65,11 +70,61 @@ def test_a_work_that_fails_ends_alone() -> None:
 
 
 def test_an_abandoned_work_is_closed_and_costs_no_slice() -> None:
-    slices, log = Slices(), list[str]()
+    slices, log = Slices(nobody_waits), list[str]()
     slices.add(counting("a", 2, log), ended(log, "a"), is_abandoned=lambda: True)
     slices.add(counting("b", 1, log), ended(log, "b"))
     slices.run_slice(NOW)
     assert log == ["b0"]
+
+
+# Waiting in between.
+
+
+class Door:
+    is_open = False
+
+
+def entering(door: Door, log: list[str], deadline_ms: float = 100.0) -> Work:
+    log.append("before")
+    now = yield Wait(Changed([door], lambda: door.is_open), deadline_ms)
+    log.append(f"open at {now.monotonic_ms:.0f}" if door.is_open else "too late")
+
+
+def released(waiting: Waiting, now: Now) -> None:
+    for waiter, in_time in waiting.take_released():
+        waiter.deliver(now, in_time)
+
+
+def test_a_work_waits_without_costing_slices() -> None:
+    waiting, door, log = Waiting(), Door(), list[str]()
+    waiting.slices.add(entering(door, log), ended(log, "it"))
+    waiting.slices.run_slice(NOW)
+    assert not waiting.slices
+    door.is_open = True
+    waiting.changed(door)
+    released(waiting, Now(7.0, 7))
+    waiting.slices.run_slice(Now(7.0, 7))
+    assert log == ["before", "open at 7", "it ends"]
+
+
+def test_a_work_that_waited_too_long_goes_on_as_well() -> None:
+    waiting, door, log = Waiting(), Door(), list[str]()
+    waiting.slices.add(entering(door, log), ended(log, "it"))
+    waiting.slices.run_slice(NOW)
+    waiting.expire(Now(100.0, 100))
+    released(waiting, Now(100.0, 100))
+    waiting.slices.run_slice(Now(100.0, 100))
+    assert log == ["before", "too late", "it ends"]
+
+
+def test_a_work_that_waits_ends_with_its_connection() -> None:
+    waiting, door, log = Waiting(), Door(), list[str]()
+    waiting.slices.add(entering(door, log), ended(log, "it"), connection=7)
+    waiting.slices.run_slice(NOW)
+    waiting.connection_closed(7)
+    waiting.changed(door)
+    released(waiting, NOW)
+    assert not waiting.slices and log == ["before"]
 
 
 # At a node.
@@ -113,7 +168,7 @@ def test_others_are_answered_between_the_slices(world: World) -> None:
     world.step(Yielded())
     assert sliced.log == ["0"]
     other.ask(ApiVersionsRequest())
-    for _ in range(3):
+    for _ in range(9):
         world.step(Yielded())
     assert client.take() == MetadataResponse()
 

@@ -63,6 +63,14 @@ Condition: TypeAlias = Committed | Durable | Changed | Applied | Finished
 
 
 @dataclass(slots=True)
+class Wait:
+    """What a work yields to go on when the condition holds, or at the deadline (monotonic)."""
+
+    until: Condition
+    deadline_ms: float
+
+
+@dataclass(slots=True)
 class Later:
     """Wait until `until` holds or `deadline_ms` (monotonic) comes; `then(now, in_time)` gives the response.
 

@@ -18,7 +18,6 @@ from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
 from klamm.broker.replication import Replication
 from klamm.broker.sessions import Sessions
-from klamm.broker.slices import Slices
 from klamm.broker.storage import Storage
 from klamm.broker.topic_settings import TopicSettings, topic_settings
 from klamm.broker.waiting import Waiting
@@ -58,8 +57,8 @@ class Broker:
         self.image: Image = metadata_image.EMPTY
         self.grown: list[Partition] = []
         self.news_for_followers: dict[Partition, None] = {}
-        self.slices = Slices()
-        self.waiting = Waiting(self.slices)
+        self.waiting = Waiting()
+        self.slices = self.waiting.slices
         self.storage = Storage(files, tell)
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
         self.partitions.surroundings.disk_failed = self.storage.note

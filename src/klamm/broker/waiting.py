@@ -10,7 +10,7 @@ from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 
-from klamm.broker.answer import Applied, Changed, Committed, Finished, Later
+from klamm.broker.answer import Applied, Changed, Committed, Finished, Later, Wait
 from klamm.broker.slices import Slices
 from klamm.ids import NO_OFFSET, Now, Offset
 from klamm.partition.partition import Partition
@@ -68,8 +68,8 @@ class OffsetQueue:
 
 
 class Waiting:
-    def __init__(self, slices: Slices) -> None:
-        self._slices = slices
+    def __init__(self) -> None:
+        self.slices = Slices(self._park)
         self._committed: dict[Partition, OffsetQueue] = {}
         self._durable: dict[Partition, OffsetQueue] = {}
         self._applied = OffsetQueue()
@@ -89,7 +89,9 @@ class Waiting:
         elif isinstance(until, Applied):
             self._applied.add(until.offset, waiter)
         elif isinstance(until, Finished):
-            self._slices.add(until.work, partial(self._finished, waiter), lambda: waiter.answered)
+            self.slices.add(
+                until.work, partial(self._finished, waiter), lambda: waiter.answered, connection=waiter.connection
+            )
         else:
             queues = self._committed if isinstance(until, Committed) else self._durable
             waiter.open = len(until.targets)
@@ -168,6 +170,10 @@ class Waiting:
 
     def __len__(self) -> int:
         return self._open
+
+    def _park(self, wait: Wait, go_on: Callable[[], None], connection: int) -> None:
+        later = Later(wait.until, wait.deadline_ms, lambda now, in_time: None)
+        self.add(Waiter(later, connection, lambda now, in_time: go_on()), wait.deadline_ms)
 
     def _finished(self, waiter: Waiter, error: Exception | None, now: Now) -> None:
         if error is not None:

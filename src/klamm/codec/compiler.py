@@ -4,7 +4,7 @@
 are for everybody else.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from struct import error as struct_error
 from typing import Any, TypeVar
 
@@ -21,6 +21,8 @@ DEFAULT_BUDGET = 262_144
 
 _readers: dict[tuple[type, int], Callable[..., Any]] = {}
 _writers: dict[tuple[type, int], Callable[..., Any]] = {}
+_sliced_readers: dict[tuple[type, int], Callable[..., Any]] = {}
+_sliced_writers: dict[tuple[type, int], Callable[..., Any]] = {}
 
 
 def reader(cls: type[T], version: int) -> Callable[[Buffer, int, int], tuple[T, int]]:
@@ -57,6 +59,30 @@ def decode_from(
         raise Malformed(f"{cls.__name__} version {version} ends too early") from error
     except UnicodeDecodeError as error:
         raise Malformed(f"{cls.__name__} version {version}: {error}") from error
+
+
+def decode_in_slices(
+    cls: type[T], version: int, buffer: Buffer, position: int, *, budget: int = DEFAULT_BUDGET
+) -> Generator[None, Any, tuple[T, int]]:
+    """As `decode_from`, with a `yield` after every thousand elements. Then the buffer must stay as it is."""
+    read = _sliced_readers.get((cls, version))
+    if read is None:
+        read = _sliced_readers[cls, version] = reader_of(cls, version, in_slices=True)
+    try:
+        return (yield from read(buffer, position, budget))  # type: ignore[no-any-return]
+    except (struct_error, IndexError) as error:
+        raise Malformed(f"{cls.__name__} version {version} ends too early") from error
+    except UnicodeDecodeError as error:
+        raise Malformed(f"{cls.__name__} version {version}: {error}") from error
+
+
+def write_in_slices(out: bytearray, value: Any, version: int, splices: Splices) -> Generator[None, Any, None]:
+    """As a `writer` does it, with a `yield` after every thousand elements."""
+    key = (type(value), version)
+    write = _sliced_writers.get(key)
+    if write is None:
+        write = _sliced_writers[key] = writer_of(*key, in_slices=True)
+    yield from write(out, value, splices)
 
 
 def encode(value: Any, version: int) -> bytes:

@@ -26,6 +26,8 @@ FORMATS = {
 }
 # Arrays of numbers shorter than this are one call of a ready-made Struct; replica lists always are.
 SHORT_ARRAY = 16
+# A reader or writer "in slices" is a generator: it yields after so many elements of arrays.
+SLICE_ELEMENTS = 1_000
 
 
 class Source:
@@ -47,6 +49,13 @@ class Source:
         self.depth += 1
         yield
         self.depth -= 1
+
+    def end_of_slice(self) -> None:
+        """In a loop over elements: let others have their turn when a slice is full."""
+        self.line("left -= 1")
+        with self.block("if not left:"):
+            self.line("yield")
+            self.line(f"left = {SLICE_ELEMENTS}")
 
     def fresh(self, prefix: str) -> str:
         self.names += 1

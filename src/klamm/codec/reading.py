@@ -5,6 +5,8 @@ the budget too, before anything is made: a few hostile bytes cannot become many 
 whole message and counts array elements, the containers inside them, and tags. A reader raises `Malformed`,
 or `struct.error`, `IndexError` or `UnicodeDecodeError` where the bytes simply end or are no text; `compiler.decode`
 makes one of them all.
+
+A reader in slices is the same as a generator, for messages with very many elements.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,25 +14,26 @@ from contextlib import contextmanager
 from struct import Struct, calcsize, unpack_from
 from typing import Any
 
-from klamm.codec.generated import FORMATS, SHORT_ARRAY, Source, least_bytes, objects, present
+from klamm.codec.generated import FORMATS, SHORT_ARRAY, SLICE_ELEMENTS, Source, least_bytes, objects, present
 from klamm.codec.primitives import MAX_STRING_BYTES, Malformed, read_tag, rest_of_varint, skip_tags
 from klamm.codec.schema import Field, default_of, schema_of
 
 
-def reader_of(cls: type, version: int) -> Callable[..., Any]:
-    return _Reader(cls, version).source.function()
+def reader_of(cls: type, version: int, *, in_slices: bool = False) -> Callable[..., Any]:
+    return _Reader(cls, version, in_slices).source.function()
 
 
 def reader_source(cls: type, version: int) -> str:
-    return _Reader(cls, version).source.text()
+    return _Reader(cls, version, in_slices=False).source.text()
 
 
 class _Reader:
-    def __init__(self, cls: type, version: int) -> None:
+    def __init__(self, cls: type, version: int, in_slices: bool) -> None:
         schema = schema_of(cls)
         assert version in schema.versions, f"{schema.name} has no version {version}"
         self.version = version
         self.flexible = version in schema.flexible
+        self.in_slices = in_slices
         self.run: list[tuple[str, str]] = []
         self.source = Source(f"read_{schema.name}_v{version}", "buffer, p, budget")
         self.source.scope.update(
@@ -45,8 +48,12 @@ class _Reader:
             with self.source.block("if buffer.__class__ is not memoryview:"):
                 self.source.line("buffer = memoryview(buffer)")
         self.source.line("end = len(buffer)")
+        if in_slices:
+            self.source.line(f"left = {SLICE_ELEMENTS}")
         self.structure(cls, "value", schema.name)
         self.flush()
+        if in_slices and "yield" not in self.source.text():
+            self.source.line("yield from ()")
         self.source.line("return value, p")
 
     def structure(self, cls: type, target: str, path: str) -> None:
@@ -114,6 +121,8 @@ class _Reader:
                     self.value(field.of, item, path)
                     self.flush()
                     self.source.line(f"{items}.append({item})")
+                    if self.in_slices:
+                        self.source.end_of_slice()
 
     def numbers(self, letter: str, size: int, target: str, count: str) -> None:
         """All of an array of numbers with one call."""

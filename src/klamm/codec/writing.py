@@ -3,6 +3,8 @@
 Large records and records that are no buffer (a region of a file) are not copied: the writer notes (position in `out`,
 the value) in `splices`, and whoever sends puts it there. Writing trusts its value: a wrong one is our own mistake and
 raises whatever it raises.
+
+A writer in slices is the same as a generator, for messages with very many elements.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,7 +12,7 @@ from contextlib import contextmanager
 from struct import Struct
 from typing import Any
 
-from klamm.codec.generated import FORMATS, SHORT_ARRAY, Source, present
+from klamm.codec.generated import FORMATS, SHORT_ARRAY, SLICE_ELEMENTS, Source, present
 from klamm.codec.primitives import write_string_length, write_unsigned_varint
 from klamm.codec.schema import Field, schema_of
 
@@ -18,20 +20,21 @@ from klamm.codec.schema import Field, schema_of
 SPLICE_BYTES = 4096
 
 
-def writer_of(cls: type, version: int) -> Callable[..., Any]:
-    return _Writer(cls, version).source.function()
+def writer_of(cls: type, version: int, *, in_slices: bool = False) -> Callable[..., Any]:
+    return _Writer(cls, version, in_slices).source.function()
 
 
 def writer_source(cls: type, version: int) -> str:
-    return _Writer(cls, version).source.text()
+    return _Writer(cls, version, in_slices=False).source.text()
 
 
 class _Writer:
-    def __init__(self, cls: type, version: int) -> None:
+    def __init__(self, cls: type, version: int, in_slices: bool) -> None:
         schema = schema_of(cls)
         assert version in schema.versions, f"{schema.name} has no version {version}"
         self.version = version
         self.flexible = version in schema.flexible
+        self.in_slices = in_slices
         self.run: list[tuple[str, str]] = []
         self.out = "out"
         self.source = Source(f"write_{schema.name}_v{version}", "out, value, splices")
@@ -40,8 +43,12 @@ class _Writer:
             write_string_length=write_string_length,
             Struct=Struct,
         )
+        if in_slices:
+            self.source.line(f"left = {SLICE_ELEMENTS}")
         self.structure(cls, "value")
         self.flush()
+        if in_slices and "yield" not in self.source.text():
+            self.source.line("yield from ()")
         if len(self.source.lines) == 1:
             self.source.line("pass")
 
@@ -105,6 +112,9 @@ class _Writer:
         item = self.source.fresh("item")
         with self.block(f"for {item} in {items}:"):
             self.value(field.of, item)
+            if self.in_slices:
+                self.flush()
+                self.source.end_of_slice()
 
     def numbers(self, letter: str, items: str, length: str) -> None:
         """All of an array of numbers with one call, its length included where it is short."""

@@ -16,6 +16,7 @@ quorum.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from klamm.broker.answer import Answer, Changed, Later, Reply
 from klamm.broker.call import Call
@@ -25,6 +26,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers import quorum_fetch
 from klamm.handlers.fetch_answer import FIRST_VERSION_WITH_READING_FROM_FOLLOWERS, FetchAnswer
 from klamm.handlers.fetch_by_follower import FollowerFetch
+from klamm.handlers.fetch_in_slices import SLICE_PARTITIONS, LargeFetch, is_large
 from klamm.ids import NO_BROKER, BrokerId
 from klamm.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 
@@ -38,10 +40,18 @@ def handle(request: FetchRequest, call: Call) -> Answer:
     of_the_quorum = quorum_fetch.answer(request, call)
     if of_the_quorum is not None:
         return of_the_quorum
+    if is_large(request):
+        try:
+            _follower(request, call)
+        except KafkaError as error:
+            return Reply(_refused(request, call.version, error.code))
+        return _large(request, call).read(_understood)
     try:
         fetch = _understood(request, call)
     except KafkaError as error:
         return Reply(_refused(request, call.version, error.code))
+    if fetch.session is not None and len(fetch.session.active) > SLICE_PARTITIONS:
+        return _large(request, call).look(fetch)
     if fetch.answers_at_once():
         return Reply(fetch.response())
     return Later(
@@ -49,6 +59,11 @@ def handle(request: FetchRequest, call: Call) -> Answer:
         deadline_ms=call.now.monotonic_ms + request.max_wait_ms,
         then=lambda now, in_time: fetch.response(),
     )
+
+
+def _large(request: FetchRequest, call: Call) -> LargeFetch:
+    by_id = call.version >= FIRST_VERSION_WITH_IDS
+    return LargeFetch(request, call, partial(_positions, by_id=by_id), partial(_forgotten, by_id=by_id), _refused)
 
 
 def _understood(request: FetchRequest, call: Call) -> FetchAnswer:

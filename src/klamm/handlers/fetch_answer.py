@@ -4,6 +4,7 @@
 `fetch_by_follower.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from klamm.broker.call import Call
@@ -16,6 +17,7 @@ from klamm.records.compression import Codec
 from klamm.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -26,6 +28,20 @@ FIRST_VERSION_WITH_ZSTD = 10
 FIRST_VERSION_WITH_READING_FROM_FOLLOWERS = 11
 NOTHING = b""
 LEADER_IS_ANOTHER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+class Found:
+    """What a look at the partitions has come to so far."""
+
+    __slots__ = ("at_least_one", "has_news", "left", "size_bytes", "topics")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.left = max_bytes
+        self.at_least_one = True
+        self.size_bytes = 0
+        self.has_news = False
+        """Whether anything but records has to be told at once."""
+        self.topics: dict[object, FetchableTopicResponse] = {}
 
 
 @dataclass(slots=True)
@@ -56,7 +72,7 @@ class FetchAnswer:
             return True
         readable = 0
         something = False
-        for position in self._candidates():
+        for position in self.candidates():
             something = True
             try:
                 partition = self._attached(position)
@@ -74,19 +90,28 @@ class FetchAnswer:
                 return True
         return not something and self.session is None
 
+    def note_positions(self, request: FetchRequest) -> None:
+        """What these positions tell: a consumer's nothing."""
+
     def response(self) -> FetchResponse:
-        topics: dict[object, FetchableTopicResponse] = {}
-        left = self.max_bytes
-        at_least_one = True
-        for position in self._candidates():
-            data = self._data(position, left, at_least_one=at_least_one)
+        found = Found(self.max_bytes)
+        self.look(self.candidates(), found)
+        return self.told(found)
+
+    def look(self, candidates: Sequence[Position], found: Found) -> None:
+        topics = found.topics
+        for position in candidates:
+            data = self._data(position, found.left, at_least_one=found.at_least_one)
             size = len(data.records)
             told = self._to_be_told(position, data)
             if size:
-                left -= size
-                at_least_one = False
+                found.left -= size
+                found.size_bytes += size
+                found.at_least_one = False
             if not told:
                 continue
+            if data.error_code or data.diverging_epoch.epoch >= 0 or data.preferred_read_replica != NO_BROKER:
+                found.has_news = True
             topic = topics.get(position.topic)
             if topic is None:
                 topic = topics[position.topic] = FetchableTopicResponse(partitions=[])
@@ -95,13 +120,22 @@ class FetchAnswer:
                 else:
                     topic.topic = position.topic  # type: ignore[assignment]
             topic.partitions.append(data)
+
+    def is_enough(self, found: Found) -> bool:
+        """To be answered now. A session that has been looked at counts as told of what was found, so it must be; one
+        that begins is better told at once which number it has."""
+        if not self.waits or found.size_bytes >= self.min_bytes or found.has_news:
+            return True
+        return self.session is not None and (bool(found.topics) or not self.incremental)
+
+    def told(self, found: Found) -> FetchResponse:
         session_id = NO_SESSION if self.session is None else self.session.id
-        response = FetchResponse(session_id=session_id, responses=list(topics.values()))
+        response = FetchResponse(session_id=session_id, responses=list(found.topics.values()))
         if self.leaders:
             response.node_endpoints = [NodeEndpoint(*each) for each in leader_endpoints(self.leaders, self.call.broker)]
         return response
 
-    def _candidates(self) -> list[Position]:
+    def candidates(self) -> list[Position]:
         if self.session is None:
             return self.positions
         if not self.incremental:

@@ -67,7 +67,7 @@ class FollowerFetch(FetchAnswer):
             return True
         readable = 0
         something = False
-        for position in self._candidates():
+        for position in self.candidates():
             something = True
             try:
                 partition = self._attached(position)

@@ -122,4 +122,5 @@ class Confirmations:
     def _let_go(self, waiting: _Waiting) -> None:
         del self._waiting[waiting.connection.id]
         waiting.connection.awaits_speaker = False
+        self._broker.waiting.changed(waiting.connection)
         self._touch(waiting.connection)

@@ -8,21 +8,23 @@ The exception is ApiVersions, which is how clients find out what is understood: 
 version 0 with UNSUPPORTED_VERSION and the list.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
 
-from klamm.broker.answer import Answer, Elsewhere, Finished, Later, Reply, Silence
+from klamm.broker.answer import Answer, Changed, Elsewhere, Finished, Later, Reply, Silence, Wait
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
+from klamm.broker.slices import Work
 from klamm.broker.speaker import Speaker, Unconfirmed
 from klamm.broker.waiting import Waiter
-from klamm.codec.compiler import decode_from
+from klamm.codec.compiler import decode_from, decode_in_slices
 from klamm.codec.primitives import Malformed
 from klamm.errors import ErrorCode
 from klamm.facts import Tell
 from klamm.handlers import TABLE, handler
 from klamm.ids import Now
 from klamm.node.facts import HandlerFailed, RequestNotUnderstood
+from klamm.node.large_requests import LARGE_BYTES, Confirm, LargeRequest
 from klamm.node.peers import Then
 from klamm.node.served import Served, Times
 from klamm.wire.apis import (
@@ -43,10 +45,10 @@ from klamm.wire.claims import CLAIM, QUESTION, Claim, TokenAnswer
 from klamm.wire.connection import Place, ServerConnection
 from klamm.wire.forwarded import ForwardedResponse
 from klamm.wire.frames import encoded_response
-from klamm.wire.headers import UnsupportedVersion, read_request_header, why_unsupported
+from klamm.wire.headers import RequestHeader, UnsupportedVersion, read_request_header, why_unsupported
 from klamm.wire.messages.envelope import EnvelopeRequest
 
-ELEMENTS = 262_144
+ELEMENTS = 131_072
 """At most so many array elements in one request: each costs us far more memory than it costs the sender bytes."""
 
 OF_THE_QUORUM = frozenset(
@@ -78,6 +80,9 @@ FORWARDING_MS = 30_000.0
 """How long a request is passed on that does not say how long its client waits."""
 
 LEAST_FORWARDING_MS = 1_000.0
+CONFIRMING_MS = 10_000.0
+"""Longer than it takes to find out who speaks, or that nobody says so."""
+
 THIS_NODE = 0
 """In the place of a connection, for what this node asks of itself."""
 
@@ -114,7 +119,11 @@ class Dispatch:
             key, version = header.api_key, header.api_version
             if key not in self._served or not API_BY_KEY[key].serves(version):
                 raise UnsupportedVersion(header)
-            request, _ = decode_from(request_type(key), version, frame, position, budget=ELEMENTS)
+            if len(frame) <= LARGE_BYTES:
+                request, _ = decode_from(request_type(key), version, frame, position, budget=ELEMENTS)
+            else:
+                reading = decode_in_slices(request_type(key), version, frame, position, budget=ELEMENTS)
+                request = _ended(reading)
         except UnsupportedVersion as error:
             return self._unsupported(connection, error, now)
         except Malformed as error:
@@ -135,6 +144,10 @@ class Dispatch:
             served = self.counts[key] = Served(handler(key))
         if key in OF_THE_QUORUM:
             self._broker.quorum_touched = True
+        if request is None:
+            served.waited += 1
+            self._read_in_slices(connection, served, header, bytearray(frame), position, now)
+            return True
         speaker = connection.speaker
         call = Call(self._broker, version, header.client_id, connection.id, connection.peer, now, speaker)
         try:
@@ -154,7 +167,12 @@ class Dispatch:
             return False
         if answer.__class__ is Later:
             served.waited += 1
-            self._wait(connection, answer, Place(key, version, header.correlation_id), served.times, now.monotonic_ms)
+            if isinstance(answer.until, Finished):
+                large = self._large_of(connection, served, header)
+                self._run(connection, served, header, large, large.finish(answer, now), bytearray(), now)
+            else:
+                place = Place(key, version, header.correlation_id)
+                self._wait(connection, answer, place, served.times, now.monotonic_ms)
             return True
         if answer.__class__ is Elsewhere:
             served.passed_on += 1
@@ -227,9 +245,14 @@ class Dispatch:
             api, version = API_BY_KEY[header.api_key], header.api_version
             if TABLE.get(header.api_key) not in FORWARDABLE or not api.serves(version):
                 raise UnsupportedVersion(header)
-            request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
+            request = None
+            if len(frame) <= LARGE_BYTES:
+                request, _ = decode_from(request_type(api.key), version, frame, position, budget=ELEMENTS)
         except (UnsupportedVersion, Malformed, KeyError):
             send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST), now)
+            return
+        if request is None:
+            self._open_large_envelope(header, frame, position, connection, peer, send)
             return
 
         def wrapped(give: Callable[[], object]) -> ForwardedResponse:
@@ -262,12 +285,37 @@ class Dispatch:
         else:
             send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
 
-    def _wait(self, connection: ServerConnection, later: Later, place: Place, times: Times, asked_ms: float) -> None:
-        is_work = isinstance(later.until, Finished)
+    def _open_large_envelope(
+        self,
+        header: RequestHeader,
+        frame: memoryview,
+        position: int,
+        connection: int,
+        peer: str,
+        send: Callable[[ForwardedResponse, Now], None],
+    ) -> None:
+        served = Served(handler(header.api_key))
+        large = self._large(served, header, connection, peer, None, None)
+        reading = decode_in_slices(
+            request_type(header.api_key), header.api_version, bytearray(frame), position, budget=ELEMENTS
+        )
 
+        def done(error: Exception | None, now: Now) -> None:
+            if isinstance(error, Malformed):
+                send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST), now)
+            elif error is not None:
+                self._tell(HandlerFailed(peer, _named(header.api_key, header.api_version), _trace(error)))
+                send(ForwardedResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR), now)
+            elif large.pieces is None:
+                send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
+            else:
+                data = b"".join(map(bytes, large.pieces))[4:]
+                send(ForwardedResponse(response_data=data, metadata_offset=self._broker.image.offset), now)
+
+        self._broker.slices.add(large.read(reading), done, connection=connection)
+
+    def _wait(self, connection: ServerConnection, later: Later, place: Place, times: Times, asked_ms: float) -> None:
         def deliver(now: Now, in_time: bool) -> None:
-            if is_work:
-                connection.is_busy = False
             try:
                 response = later.then(now, in_time)
                 pieces = encoded_response(API_BY_KEY[place.api], place.version, place.correlation_id, response)
@@ -282,14 +330,97 @@ class Dispatch:
             self._touch(connection)
 
         connection.wait(place)
-        connection.is_busy = is_work
         self._broker.waiting.add(Waiter(later, connection.id, deliver), later.deadline_ms)
+
+    # Large requests.
+
+    def _large_of(self, connection: ServerConnection, served: Served, header: RequestHeader) -> LargeRequest:
+        def confirm(unconfirmed: Unconfirmed, now: Now) -> Wait:
+            self._confirm(connection, unconfirmed, now)
+            until = Changed([connection], lambda: not connection.awaits_speaker)
+            return Wait(until, now.monotonic_ms + CONFIRMING_MS)
+
+        return self._large(served, header, connection.id, connection.peer, connection.speaker, confirm)
+
+    def _large(
+        self,
+        served: Served,
+        header: RequestHeader,
+        connection: int,
+        peer: str,
+        speaker: Speaker | None,
+        confirm: Confirm | None,
+    ) -> LargeRequest:
+        def call(now: Now) -> Call:
+            return Call(self._broker, header.api_version, header.client_id, connection, peer, now, speaker)
+
+        return LargeRequest(
+            API_BY_KEY[header.api_key],
+            header.api_version,
+            header.correlation_id,
+            served.handle,
+            call,
+            connection,
+            self._broker.waiting,
+            confirm,
+        )
+
+    def _read_in_slices(
+        self,
+        connection: ServerConnection,
+        served: Served,
+        header: RequestHeader,
+        frame: bytearray,
+        position: int,
+        now: Now,
+    ) -> None:
+        large = self._large_of(connection, served, header)
+        reading = decode_in_slices(request_type(header.api_key), header.api_version, frame, position, budget=ELEMENTS)
+        self._run(connection, served, header, large, large.read(reading), frame, now)
+
+    def _run(
+        self,
+        connection: ServerConnection,
+        served: Served,
+        header: RequestHeader,
+        large: LargeRequest,
+        work: Work,
+        frame: bytearray,
+        now: Now,
+    ) -> None:
+        """Do this work for the connection, which is not read meanwhile, and answer."""
+        place = Place(header.api_key, header.api_version, header.correlation_id)
+        asked_ms = now.monotonic_ms
+
+        def done(error: Exception | None, now: Now) -> None:
+            connection.is_busy = False
+            if isinstance(error, Malformed):
+                self._tell(RequestNotUnderstood(connection.peer, str(error)))
+                connection.closing = True
+            elif error is not None:
+                self._tell(HandlerFailed(connection.peer, _named(header.api_key, header.api_version), _trace(error)))
+                connection.closing = True
+            elif large.is_elsewhere:
+                connection.withdraw(place)
+                deadline_ms = now.monotonic_ms + FORWARDING_MS
+                self._forward(memoryview(frame), connection, place, deadline_ms, now)
+            elif large.pieces is not None:
+                connection.ready(place, large.pieces)
+                served.times.note(int((now.monotonic_ms - asked_ms) * 1000.0))
+            else:
+                connection.withdraw(place)
+                connection.closing = large.closes
+            self._touch(connection)
+
+        connection.wait(place)
+        connection.is_busy = True
+        self._broker.slices.add(work, done, lambda: connection.is_gone, connection.id)
 
     def _failed(self, peer: str, key: int, version: int) -> None:
         """A mistake of ours. The client's connection ends, everybody else goes on, and a person can read about it."""
         from traceback import format_exc
 
-        self._tell(HandlerFailed(peer, f"{TABLE[key]} version {version}", format_exc()))
+        self._tell(HandlerFailed(peer, _named(key, version), format_exc()))
 
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header
@@ -302,3 +433,22 @@ class Dispatch:
         connection.reply(encoded_response(API_BY_KEY[API_VERSIONS], 0, header.correlation_id, unsupported()))
         self._touch(connection)
         return True
+
+
+def _ended(reading: Generator[None, Any, tuple[Any, int]]) -> Any:
+    """What is read, if one slice is enough."""
+    try:
+        next(reading)
+    except StopIteration as end:
+        return end.value[0]
+    return None
+
+
+def _named(key: int, version: int) -> str:
+    return f"{TABLE[key]} version {version}"
+
+
+def _trace(error: Exception) -> str:
+    from traceback import format_exception
+
+    return "".join(format_exception(error))

@@ -195,7 +195,8 @@ class Node:
     def _closed(self, event: Closed, now: Now) -> None:
         if event.connection < 0:
             self.cluster.closed(event.connection, now)
-        elif self._connections.pop(event.connection, None) is not None:
+        elif (connection := self._connections.pop(event.connection, None)) is not None:
+            connection.is_gone = True
             self.broker.waiting.connection_closed(event.connection)
             self.cluster.confirmations.closed(event.connection)
 

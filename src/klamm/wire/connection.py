@@ -27,6 +27,7 @@ class ServerConnection:
         "drained",
         "id",
         "is_busy",
+        "is_gone",
         "left",
         "outgoing",
         "outgoing_bytes",
@@ -54,6 +55,7 @@ class ServerConnection:
         self.awaits_speaker = False
         """Whether the next request is not taken before we know whether that is true."""
         self.drained = True
+        self.is_gone = False
         self.is_busy = False
         """A request of it is worked on in slices; what comes behind it must not overtake it."""
         self.left: int | None = None
@@ -71,6 +73,11 @@ class ServerConnection:
 
     def wait(self, place: Place) -> None:
         self.queue.append(place)
+
+    def withdraw(self, place: Place) -> None:
+        """Nothing is said to the request that waits here, the last one that was taken."""
+        assert self.queue[-1] is place
+        self.queue.pop()
 
     def ready(self, place: Place, pieces: list[object]) -> None:
         """A reply that was waited for; it and all that are ready behind it may leave once it is at the head."""

@@ -4,10 +4,11 @@ Outgoing frames are lists of pieces, because records are not copied: a piece is 
 with a length. Incoming bytes are cut where they lie; a frame is a view of the buffer it arrived in.
 """
 
+from collections.abc import Generator
 from struct import Struct
 from typing import Any
 
-from klamm.codec.compiler import Splices, pieces, writer
+from klamm.codec.compiler import Splices, pieces, write_in_slices, writer
 from klamm.codec.primitives import Buffer, Malformed
 from klamm.wire.apis import API_VERSIONS, Api
 from klamm.wire.headers import NO_TAGS, request_header_bytes
@@ -25,12 +26,17 @@ LEAST_RESPONSE_BYTES = 4
 
 def encoded_response(api: Api, version: int, correlation_id: int, response: Any) -> list[Any]:
     """The pieces of a response's frame, in the order in which they go out."""
-    # The size is filled in when it is known.
-    if version >= api.flexible_from and api.key != API_VERSIONS:
-        out = bytearray(_pack_flexible_head(0, correlation_id))
-    else:
-        out = bytearray(_pack_old_head(0, correlation_id))
-    return _frame(out, response, version)
+    return _frame(_response_head(api, version, correlation_id), response, version)
+
+
+def encoded_response_in_slices(
+    api: Api, version: int, correlation_id: int, response: Any
+) -> Generator[None, Any, list[Any]]:
+    """The same, with a `yield` after every thousand elements."""
+    out = _response_head(api, version, correlation_id)
+    splices: Splices = []
+    yield from write_in_slices(out, response, version, splices)
+    return _sized(out, splices)
 
 
 def encoded_request(
@@ -44,6 +50,17 @@ def encoded_request(
 def _frame(out: bytearray, message: Any, version: int) -> list[Any]:
     splices: Splices = []
     writer(type(message), version)(out, message, splices)
+    return _sized(out, splices)
+
+
+def _response_head(api: Api, version: int, correlation_id: int) -> bytearray:
+    """The size is filled in when it is known."""
+    if version >= api.flexible_from and api.key != API_VERSIONS:
+        return bytearray(_pack_flexible_head(0, correlation_id))
+    return bytearray(_pack_old_head(0, correlation_id))
+
+
+def _sized(out: bytearray, splices: Splices) -> list[Any]:
     size = len(out) - 4
     if not splices:
         _size.pack_into(out, 0, size)

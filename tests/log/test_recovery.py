@@ -244,6 +244,7 @@ def test_leftovers_go() -> None:
         disk.write_whole(f"{DIRECTORY}/{name}", b"stays")
     log = opened(disk)
     assert log.end_offset == 3
+    disk.remove_discarded()
     assert disk.listing(DIRECTORY) == [
         "00000000000000000000.index",
         "00000000000000000000.log",

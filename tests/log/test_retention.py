@@ -93,9 +93,8 @@ def test_files_are_renamed_at_once_and_removed_after_a_while() -> None:
     log.delete_expired_segments(NOW, 25)
     deleted = [name for name in disk.listing(DIRECTORY) if name.endswith(".deleted")]
     assert deleted[0] == "00000000000000000000.log.deleted"
-    log.delete_expired_segments(later(999), 25)
-    assert [name for name in disk.listing(DIRECTORY) if name.endswith(".deleted")] == deleted
-    log.delete_expired_segments(later(1000), 25)
+    assert {each.after_ms for each in disk.discarded} == {1000}
+    disk.remove_discarded()
     assert disk.listing(DIRECTORY) == ["00000000000000000025.log", "00000000000000000025.snapshot"]
 
 

@@ -136,7 +136,10 @@ def test_who_removes_them_by_hand_is_no_trouble(on_disk: bool, real_files: RealF
     (set_aside,) = [name for name in world.files.listing("") if name.startswith("orders-0.")]
     for name in world.files.listing(set_aside):
         world.files.remove(f"{set_aside}/{name}")
-    world.files.remove_directory(set_aside)
+    if on_disk:
+        (real_files.root / set_aside).rmdir()
+    else:
+        world.disk.remove_directory(set_aside)
     world.advance(2 * REMOVAL_INTERVAL_MS + 1_000.0)
     assert not world.told_of(DirectoryStays)
 

@@ -7,6 +7,7 @@ it back: flushes (`holds_flushes`), the draining of a connection (`Client.is_slo
 
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from klamm.node.effects import Close, Effect, Flush, Pause, Resume, Send, Serve,
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Woke, Yielded
 from klamm.partition.partition import Partition
 from klamm.runtime.files import Pinned, RealFiles
+from klamm.runtime.removal import Removal, Remover
 from klamm.sim.disk import Disk
 from klamm.wire.apis import API_BY_KEY, Api, response_type
 from klamm.wire.frames import encoded_request
@@ -39,11 +41,20 @@ def api_of(request: object) -> Api:
     return API_BY_NAME[type(request).__name__.removesuffix("Request")]
 
 
+class RemovesAtOnce(Remover):
+    """Without a thread of its own."""
+
+    def remove(self, removal: Removal, after_seconds: float = 0.0) -> None:
+        self._try(removal)
+
+
 class World:
     """Settings are given with underscores for dots. The node is started unless `start` is False."""
 
     def __init__(self, files: Files | None = None, *, node_id: int = 0, start: bool = True, **settings: str) -> None:
         self.files: Files = files or Disk()
+        if isinstance(files, RealFiles):
+            files.remover = RemovesAtOnce(lambda path, reason: None)
         self.overrides = {"node.id": str(node_id)} | {key.replace("_", "."): text for key, text in settings.items()}
         self.now = BEGINNING
         self.told: list[Fact] = []
@@ -117,6 +128,9 @@ class World:
         while self._wake_ms is not None and self._wake_ms <= end_ms:
             self.wake()
         self._set_time(end_ms)
+        if isinstance(self.files, Disk):
+            with suppress(DiskFailed):
+                self.files.remove_discarded()
 
     def wake(self) -> None:
         """Let time pass until the node wakes, once: one slice of its chores."""

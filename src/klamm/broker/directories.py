@@ -132,12 +132,12 @@ class Directories:
             self._tell(DirectoryStays(directory, str(error)))
 
     def remove_doomed(self, now: Now) -> Iterator[float]:
-        """A chore: remove what was set aside, one directory a slice. What cannot be is tried again at the next."""
+        """A chore: discard what was set aside, one directory a slice. What cannot be is tried again at the next."""
         stay = []
         while self._doomed:
             directory = self._doomed.pop()
             try:
-                self._remove(directory)
+                self._discard(directory)
             except DiskFailed as error:
                 # One that is not there any more was removed by somebody else.
                 if error.errno != ENOENT:
@@ -146,17 +146,14 @@ class Directories:
             yield 0.0
         self._doomed = stay
 
-    def _remove(self, directory: str) -> None:
+    def _discard(self, directory: str) -> None:
         names = self._names_in(directory)
         if names is None:
             self._tell(StrangeDirectory(directory))
             return
-        for name in filter(is_of_a_log, names):
-            self._files.remove(f"{directory}/{name}")
+        self._files.discard_directory(directory, list(filter(is_of_a_log, names)))
         if others := [name for name in names if not is_of_a_log(name)]:
             self._tell(StrangeFiles(directory, tuple(others)))
-        else:
-            self._files.remove_directory(directory)
 
     def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> None:
         # The id tells people whose it was. Another one tells it apart from what stayed of an earlier one.

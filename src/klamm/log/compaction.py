@@ -117,7 +117,7 @@ class Compaction:
             self.to_flush = []
             self._work.close()
             if self._copy is not None:
-                self._copy.remove()
+                self._copy.discard()
 
     def _slices(self) -> Generator[int, None, None]:
         """The whole of the work; yields how many bytes each piece of it has read."""
@@ -177,4 +177,4 @@ class Compaction:
         self.to_flush = [*copy.files(), *log.epochs_to_flush()]
         yield 0
         self._copy = None
-        log.replace_segments(old, copy, self._now_ms)
+        log.replace_segments(old, copy)

@@ -9,6 +9,9 @@ page cache; `flush` brings them to the disk. What a crash may leave of the rest:
   them.
 
 Paths are relative to the data directory, with "/" between the parts. Every failure is a `DiskFailed`.
+
+A file system frees a gigabyte in a tenth of a second or more, while whoever cut or removed the file waits. So nobody
+cuts more than `piece_bytes` at once, and large files are discarded: renamed by their owner, removed later by others.
 """
 
 from collections.abc import Sequence
@@ -72,6 +75,9 @@ class File(Protocol):
 
 
 class Files(Protocol):
+    piece_bytes: int
+    """So much of a file can be cut off at once without holding anybody up."""
+
     def file(self, path: str, /) -> File: ...
     def exists(self, path: str, /) -> bool: ...
     def listing(self, path: str, /) -> list[str]:
@@ -79,12 +85,19 @@ class Files(Protocol):
         ...
 
     def make_directory(self, path: str, /) -> None: ...
-    def remove_directory(self, path: str, /) -> None:
-        """One that is empty, if it is there."""
-        ...
-
     def rename(self, old: str, new: str, /) -> None: ...
     def remove(self, path: str, /) -> None: ...
+    def discard(self, path: str, /, *, after_ms: int = 0) -> None:
+        """Remove this file, whose name ends in `.deleted`, so much later at the earliest. It is not waited for. Bytes
+        go only when the name is on disk: no crash gives a file its old name back with half of its bytes. What is not
+        removed before the process ends is to be discarded again after the next start."""
+        ...
+
+    def discard_directory(self, path: str, names: Sequence[str], /) -> None:
+        """The same for these files in a directory that was renamed, and then for the directory itself, unless something
+        else is in it."""
+        ...
+
     def read_whole(self, path: str, /) -> bytes: ...
     def write_whole(self, path: str, data: bytes, /, *, durable: bool = True) -> None: ...
     def flush(self, files: Sequence[File], /) -> None: ...

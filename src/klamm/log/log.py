@@ -306,7 +306,6 @@ class Log:
             if active is not None and (active.has_pending or not self._shelf.has_snapshot(self.end_offset)):
                 active.finish()
                 self._shelf.take_snapshot(self.producers, self.end_offset)
-            self._shelf.remove_doomed()
             self.close()
 
     def close(self) -> None:
@@ -314,7 +313,6 @@ class Log:
         self._abandon_compaction()
         for segment in self.segments.all:
             segment.close()
-        self._shelf.close()
 
     def reopened(self, now: Now, tell: Tell = unheard) -> "Log":
         """The same log, recovered from what is on disk, in the place of this one, which has failed."""
@@ -340,7 +338,9 @@ class Log:
     # Losing the end: what a follower does when the leader's history is another.
 
     def truncate_to(self, offset: Offset) -> bool:
-        """Let the log end at this offset, or with the last batch that ends before it. Whether anything was cut."""
+        """Let the log end at this offset, or with the last batch that ends before it; whether anything was cut. Of one
+        segment no more than a piece is cut at once (`Files.piece_bytes`): then the log ends later than it should, and
+        whoever compares it with the leader's finds out and cuts again."""
         if offset >= self.end_offset:
             # An epoch may have begun here in which nothing was written; the leader's history knows nothing of it.
             self.epochs.truncate_from_end(self.end_offset)
@@ -358,7 +358,7 @@ class Log:
             if removed:
                 # First these have to be gone for good, or a crash might leave them behind a hole.
                 self._files.flush([segment.log])
-            self._ends_at(segment.truncate_to(offset))
+            self._ends_at(segment.truncate_to(max(offset, segment.first_offset_within(self._files.piece_bytes))))
             # If a crash brought the old end back, newer segments might seem to follow on it.
             self._files.flush([segment.log])
             self._shelf.drop_snapshots_outside(0, self.end_offset)
@@ -394,12 +394,11 @@ class Log:
         return True
 
     def delete_expired_segments(self, now: Now, high_watermark: Offset) -> list[SegmentDeleted]:
-        """Apply retention, and remove for good what was deleted `file.delete.delay.ms` ago. To be called now and then;
-        a log that did not grow since the last time also gives back what memory it can."""
+        """Apply retention: files are renamed at once, and removed `file.delete.delay.ms` later, as Kafka does it. To be
+        called now and then; a log that did not grow since the last time also gives back what memory it can."""
         if self.failed is not None:
             return []
         with self._disk():
-            self._shelf.remove_doomed(now.wall_ms)
             gone = expired(self, now.wall_ms, high_watermark)
             if gone:
                 self._delete_first(len(gone), now.wall_ms)
@@ -424,11 +423,10 @@ class Log:
         self._compaction = Compaction(self, self._files, dirty, now.wall_ms, max_keys)
         return self._compaction
 
-    def replace_segments(self, old: list[Segment], new: Segment, now_ms: int) -> None:
+    def replace_segments(self, old: list[Segment], new: Segment) -> None:
         """Compaction has made a new segment of old ones, and brought it to disk."""
         with self._disk():
-            doomed = self.segments.replace(old, new)
-            self._shelf.doom(doomed, now_ms + self._settings.file_delete_delay_ms)
+            self.segments.replace(old, new, self._settings.file_delete_delay_ms)
             self._shelf.drop_snapshots([segment.base_offset for segment in old[1:]])
 
     # Helpers.
@@ -532,7 +530,7 @@ class Log:
         if len(self.producers) and self.recovery_point <= first_offset:
             # It is all that will be known of producers whose records go; without it a retry would be taken for news.
             self._shelf.flush_snapshot(first_offset)
-        self._shelf.doom(self.segments.delete_first(count), now_ms + self._settings.file_delete_delay_ms)
+        self.segments.delete_first(count, self._settings.file_delete_delay_ms)
         self.advance_start_offset(first_offset)
         self._shelf.drop_snapshots_outside(first_offset, self.end_offset)
 

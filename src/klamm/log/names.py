@@ -2,10 +2,11 @@
 
 A segment is `.log` with `.index` and `.timeindex`; `.snapshot` is the producers' state before its base offset. While
 compaction replaces segments its files end in `.cleaned`, then in `.swap`. A file that ends in `.deleted` is gone, only
-its bytes may still be on their way to a reader.
+its bytes may still be on their way to a reader, or wait to be removed.
 """
 
 import re
+from collections.abc import Callable
 
 LOG = ".log"
 INDEX = ".index"
@@ -22,7 +23,7 @@ PARTITION_METADATA = "partition.metadata"
 TEMPORARY = ".tmp"
 """What is written whole ends so until it is."""
 
-OF_A_LOG = re.compile(rf"([0-9]{{20}}(\.[a-z]+)+|({LEADER_EPOCHS}|partition\.metadata)(\{TEMPORARY})?)")
+OF_A_LOG = re.compile(rf"([0-9]{{20}}(\.[a-z0-9]+)+|({LEADER_EPOCHS}|partition\.metadata)(\{TEMPORARY})?)")
 
 
 def file_name(offset: int, kind: str) -> str:
@@ -33,6 +34,16 @@ def offset_of(name: str, kind: str) -> int | None:
     """The offset in a name of this kind; None for any other name."""
     digits = name[:20]
     return int(digits) if name[20:] == kind and digits.isdecimal() and digits.isascii() else None
+
+
+def deleted_suffix(path: str, exists: Callable[[str], bool]) -> str:
+    """What to add to the name of a deleted file. An earlier one of the same name may still be there, and renaming onto
+    it would free its blocks at once."""
+    suffix, number = DELETED, 0
+    while exists(path + suffix):
+        number += 1
+        suffix = f".{number}{DELETED}"
+    return suffix
 
 
 def is_of_a_log(name: str) -> bool:

@@ -290,7 +290,7 @@ class _Opening:
 
     def _remove_after(self, number: int) -> None:
         for segment in reversed(self._loaded.segments[number:]):
-            segment.remove()
+            segment.discard()
         del self._loaded.segments[number:]
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from klamm.log.files import File, Files
 from klamm.log.index import Indexed, OffsetIndex, Timed, TimeIndex
-from klamm.log.names import INDEX, LOG, TIME_INDEX, file_name
+from klamm.log.names import INDEX, LOG, TIME_INDEX, deleted_suffix, file_name
 from klamm.log.settings import LogSettings
 from klamm.log.walking import Damaged, headers, step_at, steps, time_of, walk_over
 from klamm.records.batch import HEADER_BYTES, Batch, read_header
@@ -225,6 +225,18 @@ class Segment:
         entry = self._confirmed_time(self.time_index.at_or_before(timestamp))
         return self.place_of(entry.offset if entry is not None else self.base_offset)
 
+    def first_offset_within(self, tail_bytes: int) -> int:
+        """Where the first batch begins of those that stand in the last so many bytes; or the last of all batches."""
+        start = self.log.size - tail_bytes
+        offset = self.base_offset
+        if start > 0:
+            entry = self._confirmed(self.index.at_or_before_position(start))
+            for step in steps(self.log, entry.position if entry is not None else 0, self.base_offset):
+                offset = step.base_offset
+                if step.position >= start:
+                    break
+        return offset
+
     # What it is.
 
     @property
@@ -337,9 +349,17 @@ class Segment:
         self._suffix = suffix
         return files
 
-    def remove(self) -> None:
-        for file in (*self.files(), self.index.file):
-            file.remove()
+    def discard(self, after_ms: int = 0) -> None:
+        """It is no part of any log any more: its files are renamed now, and removed when there is time for it."""
+        path = self.log.path
+        if not self._files.exists(path):
+            # Nothing was ever written to it, but perhaps an index.
+            for file in (self.index.file, self.time_index.file):
+                file.remove()
+            return
+        for file in self.move(self._suffix + deleted_suffix(path, self._files.exists)):
+            file.close()
+            self._files.discard(file.path, after_ms=after_ms)
 
     def close(self) -> None:
         self.log.close()

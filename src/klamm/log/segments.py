@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import Offset
-from klamm.log.files import File, Files
-from klamm.log.names import DELETED, SWAP
+from klamm.log.files import Files
+from klamm.log.names import SWAP
 from klamm.log.segment import LARGEST_RELATIVE_OFFSET, Segment
 from klamm.log.settings import LogSettings
 from klamm.records.crc import crc32c
@@ -128,29 +128,27 @@ class Segments:
         keep = bisect_right(self._bases, offset)
         any_removed = keep < len(self.all)
         for segment in reversed(self.all[keep:]):
-            segment.remove()
+            segment.discard()
         del self.all[keep:], self._bases[keep:]
         self.active = self.all[-1] if self.all else None
         self.unflushed = [segment for segment in self.unflushed if segment in self.all[:-1]]
         self._roll_after_ms = _NOT_KNOWN
         return any_removed
 
-    def delete_first(self, count: int) -> list[File]:
-        """Returns their files, which are to be removed later."""
-        doomed = [file for segment in self.all[:count] for file in segment.move(DELETED)]
+    def delete_first(self, count: int, delay_ms: int) -> None:
+        for segment in self.all[:count]:
+            segment.discard(delay_ms)
         self.unflushed = [segment for segment in self.unflushed if segment not in self.all[:count]]
         del self.all[:count], self._bases[:count]
-        return doomed
 
-    def replace(self, old: list[Segment], new: Segment) -> list[File]:
+    def replace(self, old: list[Segment], new: Segment, delay_ms: int) -> None:
         """Put a compacted segment, whose bytes are on disk, in the place of those it was made from. After a crash at
-        any point it either did not happen or is completed (`tidying.py`). Returns the old files, to be removed later.
-        """
+        any point it either did not happen or is completed (`tidying.py`)."""
         new.move(SWAP)
-        doomed = [file for segment in old for file in segment.move(DELETED)]
+        for segment in old:
+            segment.discard(delay_ms)
         first = self.all.index(old[0])
         self.all[first : first + len(old)] = [new]
         self._bases[first : first + len(old)] = [new.base_offset]
         self.unflushed = [segment for segment in self.unflushed if segment not in old]
         new.move("")
-        return doomed

@@ -1,7 +1,6 @@
-"""What else lies in a log's directory: snapshots of its producers, its epoch checkpoint, and files that are deleted.
+"""What else lies in a log's directory: snapshots of its producers, and its epoch checkpoint.
 
-A deleted file is renamed at once and removed `file.delete.delay.ms` later, as Kafka does it. Snapshots and checkpoint
-are written without waiting for the disk and flushed together with the log, which can tell again what they say; the
+Both are written without waiting for the disk and flushed together with the log, which can tell again what they say; the
 checkpoint of a compacted log is waited for.
 """
 
@@ -15,7 +14,7 @@ from klamm.log.snapshots import read_snapshot, snapshot_bytes
 
 
 class Shelf:
-    __slots__ = ("_directory", "_doomed", "_files", "_unflushed", "snapshots")
+    __slots__ = ("_directory", "_files", "_unflushed", "snapshots")
 
     def __init__(self, files: Files, directory: str, snapshots: list[Offset] | None = None) -> None:
         self._files = files
@@ -23,7 +22,6 @@ class Shelf:
         self.snapshots = snapshots or []
         """The offsets before which they saw the log, growing."""
         self._unflushed: list[Offset] = []
-        self._doomed: list[tuple[int, File]] | None = None
 
     def take_snapshot(self, producers: ProducerStates, offset: Offset) -> None:
         """Of the producers as they are where the log ends at this offset."""
@@ -72,24 +70,6 @@ class Shelf:
         self._files.write_whole(path, epochs_text(epochs.entries()), durable=durable)
         epochs.changed = False
         return self._files.file(path)
-
-    def doom(self, files: list[File], due_ms: int) -> None:
-        """These files are deleted, and are to be removed then."""
-        self._doomed = [*(self._doomed or ()), *((due_ms, file) for file in files)]
-
-    def remove_doomed(self, now_ms: int | None = None) -> None:
-        """Those that are due by now, or all."""
-        if self._doomed is not None:
-            doomed = self._doomed
-            self._doomed = [(due_ms, file) for due_ms, file in doomed if now_ms is not None and due_ms > now_ms] or None
-            for due_ms, file in doomed:
-                if now_ms is None or due_ms <= now_ms:
-                    file.remove()
-
-    def close(self) -> None:
-        """Let go of what is going to be removed. Who opens the log, or deletes its directory, removes it."""
-        for _, file in self._doomed or ():
-            file.close()
 
     def _snapshot_path(self, offset: Offset) -> str:
         return f"{self._directory}/{file_name(offset, SNAPSHOT)}"

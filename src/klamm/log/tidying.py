@@ -17,6 +17,7 @@ from klamm.log.names import (
     SWAP,
     TEMPORARY,
     TIME_INDEX,
+    deleted_suffix,
     file_name,
     is_of_a_log,
     offset_of,
@@ -40,7 +41,12 @@ def tidied(files: Files, directory: str, settings: LogSettings, now_ms: int, tel
     names = files.listing(directory)
     leftovers = [name for name in names if name.endswith((CLEANED, DELETED, TEMPORARY)) and is_of_a_log(name)]
     for name in leftovers:
-        files.remove(f"{directory}/{name}")
+        if name.endswith(DELETED):
+            files.discard(f"{directory}/{name}")
+        elif name.endswith(CLEANED):
+            _discard(files, f"{directory}/{name}")
+        else:
+            files.remove(f"{directory}/{name}")
     swaps = [base for base in (offset_of(name, LOG + SWAP) for name in names) if base is not None]
     for base_offset in swaps:
         _complete(files, directory, base_offset, settings, now_ms, tell)
@@ -57,19 +63,27 @@ def _complete(files: Files, directory: str, base_offset: int, settings: LogSetti
             end_offset = batch.next_offset
     except Damaged:
         if files.exists(f"{directory}/{file_name(base_offset, LOG)}"):
-            swap.remove()
+            swap.discard()
             return
     replaced = []
     for name in files.listing(directory):
         for kind in (LOG, INDEX, TIME_INDEX, SNAPSHOT):
             offset = offset_of(name, kind)
             if offset is not None and base_offset <= offset < end_offset and (offset, kind) != (base_offset, SNAPSHOT):
-                files.remove(f"{directory}/{name}")
                 if kind == LOG:
+                    _discard(files, f"{directory}/{name}")
                     replaced.append(offset)
+                else:
+                    files.remove(f"{directory}/{name}")
     swap.rebuild_indexes()
     swap.move("")
     tell(SwapCompleted(directory, base_offset, tuple(replaced)))
+
+
+def _discard(files: Files, path: str) -> None:
+    deleted = path + deleted_suffix(path, files.exists)
+    files.rename(path, deleted)
+    files.discard(deleted)
 
 
 def _is_orphan(files: Files, directory: str, name: str, names: list[str]) -> bool:

@@ -437,11 +437,14 @@ class Partition:
     def diverged(self, leaders_epoch: Epoch, leaders_end: Offset) -> None:
         """Our history parted from the leader's: drop what the leader does not have."""
         assert self.leader != self.me
+        agreed = agreed_end(self.log, leaders_epoch, leaders_end)
         with self._disk():
-            self.log.truncate_to(agreed_end(self.log, leaders_epoch, leaders_end))
+            self.log.truncate_to(agreed)
         self._has_been_cut()
         # What is left ends with records of an epoch that the leader has up to there: so all before is the same as well.
-        self._agreed_end = self.log.end_offset if self.log.latest_epoch == leaders_epoch else 0
+        # (There may be more to cut. Then the next answer says so again.)
+        agrees = self.log.latest_epoch == leaders_epoch and self.log.end_offset <= agreed
+        self._agreed_end = self.log.end_offset if agrees else 0
 
     def start_over_at(self, offset: Offset) -> None:
         """The leader has nothing any more of what would come next here: begin anew where it begins."""

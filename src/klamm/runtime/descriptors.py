@@ -24,6 +24,9 @@ FIRST_DESCRIPTOR = 1_024
 class OpenedFile(Protocol):
     @property
     def is_open(self) -> bool: ...
+    @property
+    def is_pinned(self) -> bool: ...
+    def is_same_as(self, inodes: set[int], /) -> bool: ...
     def may_be_closed(self) -> bool: ...
     def close(self) -> None: ...
 
@@ -79,6 +82,10 @@ class Descriptors:
         self.open_count -= 1
         if len(self._clock) > 2 * self.open_count + 64:
             self._clock = deque(file for file in self._clock if file.is_open)
+
+    def pinned(self, inodes: set[int]) -> list[OpenedFile]:
+        """Those of these files that are in somebody's hands, under whatever name they were opened."""
+        return [file for file in self._clock if file.is_pinned and file.is_same_as(inodes)]
 
     def close_all(self) -> None:
         for file in list(self._clock):

@@ -1,7 +1,8 @@
 """A node in the real world: what happens on sockets, disk and clock becomes events, and effects are carried out.
 
-Everything but the flushes happens in the loop's thread. A flush waits for the disk in a thread of its own, one at a
-time, with the descriptors pinned meanwhile; its end comes back as a `Flushed` event.
+Everything but flushes and removals happens in the loop's thread. A flush waits for the disk in a thread of its own, one
+at a time, with the descriptors pinned meanwhile; its end comes back as a `Flushed` event. Removals (`removal.py`) are
+waited for by nobody.
 """
 
 import socket
@@ -21,6 +22,7 @@ from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received,
 from klamm.node.node import Node
 from klamm.node.served import Served, Times
 from klamm.runtime.dialer import Dialer, MakeDialer
+from klamm.runtime.facts import FileStays
 from klamm.runtime.files import Pinned, RealFiles
 from klamm.runtime.loop import Loop
 from klamm.runtime.server import Limits, Server
@@ -47,6 +49,7 @@ class Driver:
         self._files = files
         self._alarm = loop.alarm(self._woke)
         self._flusher = Flusher(self)
+        files.on_not_removed = lambda path, reason: loop.call_soon(partial(tell, FileStays(path, reason)))
         self._left = 0
         self.counts: Mapping[int, Served] = {}
         """How the node answered requests, by API; given by who knows the node's parts."""
@@ -87,6 +90,7 @@ class Driver:
         self.server.close()
         self._dialer.close()
         self._flusher.stop()
+        self._files.remover.stop()
         # How the last flush ended: a failed one must not be tried again and called a success.
         self.loop.run_calls()
         self.loop.drop_alarm(self._alarm)

@@ -42,6 +42,17 @@ class ReplyLost(Fact):
         return f"closed the connection from {self.peer}, because what it asked for cannot be read: {self.reason}"
 
 
+class FileStays(Fact):
+    """What was deleted still takes room on the disk."""
+
+    level = "warning"
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cannot remove {self.path}, which was deleted: {self.reason}; it is tried again every minute"
+
+
 class SettingWarning(Fact):
     level = "warning"
     text: str

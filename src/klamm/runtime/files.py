@@ -2,8 +2,9 @@
 
 A `RealFile` is a name until it is used. Descriptors are opened on demand and closed when too many are open
 (`runtime/descriptors.py`). A descriptor that somebody else needs (a region queued on a socket, a flush in its thread)
-is pinned and never closed under them. A file that is removed while pinned lives on, nameless, until it is let go. One
-that was opened for nothing but a flush is closed after it.
+is pinned and never closed under them. A file that is removed while pinned lives on, nameless, until it is let go; a
+large one is discarded instead, and keeps its name until then (`runtime/removal.py`). One that was opened for nothing
+but a flush is closed after it.
 
 What the operating system refuses becomes `DiskFailed` with its number, and a write that failed half way is taken
 back, so that the file ends where it ended before.
@@ -12,12 +13,14 @@ back, so that the file ends where it ended before.
 import contextlib
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
+from klamm.log.names import DELETED
 from klamm.runtime.descriptors import Descriptors, descriptor_limit
+from klamm.runtime.removal import PIECE_BYTES, Removal, Remover
 
 SYNC_ALL_FROM = 64
 """From so many files on, a flush while nobody is served syncs the whole file system."""
@@ -133,6 +136,13 @@ class RealFile:
     def is_open(self) -> bool:
         return self._descriptor >= 0
 
+    @property
+    def is_pinned(self) -> bool:
+        return self._pins > 0
+
+    def is_same_as(self, inodes: set[int]) -> bool:
+        return self.is_open and os.fstat(self._descriptor).st_ino in inodes
+
     def may_be_closed(self) -> bool:
         """Asked by the clock's hand: a file used since the last time is spared once."""
         if self._used or self._pins:
@@ -208,9 +218,14 @@ class RealRegion:
 class RealFiles:
     """One data directory."""
 
+    piece_bytes = PIECE_BYTES
+
     def __init__(self, root: Path, limit: int | None = None) -> None:
         self.root = root
         self.descriptors = Descriptors(root, limit or descriptor_limit())
+        self.on_not_removed: Callable[[str, str], None] = lambda path, reason: None
+        """Called, in another thread, when a file or directory that was discarded cannot be removed."""
+        self.remover = Remover(self._not_removed)
 
     def file(self, path: str) -> RealFile:
         with disk_errors(path):
@@ -227,12 +242,6 @@ class RealFiles:
         with disk_errors(path):
             os.makedirs(self.descriptors.full_path(path), exist_ok=True)
 
-    def remove_directory(self, path: str) -> None:
-        full_path = self.descriptors.full_path(path)
-        with disk_errors(path), contextlib.suppress(FileNotFoundError):
-            os.rmdir(full_path)
-        self.descriptors.directory_removed(full_path)
-
     def rename(self, old: str, new: str) -> None:
         old_full_path, new_full_path = self.descriptors.full_path(old), self.descriptors.full_path(new)
         with disk_errors(old):
@@ -243,6 +252,29 @@ class RealFiles:
         with disk_errors(path), contextlib.suppress(FileNotFoundError):
             os.unlink(self.descriptors.full_path(path))
             self.descriptors.name_changed(self.descriptors.full_path(path))
+
+    def discard(self, path: str, *, after_ms: int = 0) -> None:
+        assert path.endswith(DELETED), f"{path} was not deleted"
+        full_path = self.descriptors.full_path(path)
+        self._discard([full_path], None, os.path.dirname(full_path), after_ms / 1000)
+
+    def discard_directory(self, path: str, names: Sequence[str]) -> None:
+        full_path = self.descriptors.full_path(path)
+        self.descriptors.directory_removed(full_path)
+        self._discard([f"{full_path}/{name}" for name in names], full_path, os.path.dirname(full_path), 0.0)
+
+    def _discard(self, paths: Sequence[str], directory: str | None, renamed_in: str, after_seconds: float) -> None:
+        large = set()
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                found = os.stat(path)
+                if found.st_size > PIECE_BYTES:
+                    large.add(found.st_ino)
+        holders = self.descriptors.pinned(large) if large else ()
+        self.remover.remove(Removal(paths, directory, renamed_in, holders), after_seconds)
+
+    def _not_removed(self, full_path: str, reason: str) -> None:
+        self.on_not_removed(os.path.relpath(full_path, self.root), reason)
 
     def read_whole(self, path: str) -> bytes:
         with disk_errors(path):

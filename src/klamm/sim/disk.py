@@ -8,12 +8,14 @@ made to fail, or to be the last one of this life.
 """
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import TypeAlias
 
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
+from klamm.log.names import DELETED
 
 BLOCK_BYTES = 32
 """Much smaller than a real disk's, but no smaller than what a batch's checksum leaves out."""
@@ -77,6 +79,15 @@ class Inode:
             last = random.randint(first, len(survived))
             first, last = max(start, first - first % BLOCK_BYTES), min(len(survived), last + -last % BLOCK_BYTES)
             survived[first:last] = bytes(last - first) if random.random() < 0.5 else random.randbytes(last - first)
+
+
+@dataclass(slots=True)
+class Discarded:
+    """Files that wait to be removed, and perhaps a directory after them."""
+
+    paths: Sequence[str]
+    directory: str | None
+    after_ms: int
 
 
 class MemoryRegion:
@@ -146,7 +157,7 @@ class MemoryFile:
 class Disk:
     """Implements `Files`."""
 
-    def __init__(self) -> None:
+    def __init__(self, piece_bytes: int = PLENTY_BYTES) -> None:
         self.names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._changes: list[Change] = []
@@ -158,6 +169,9 @@ class Disk:
         self.failure: Callable[[str, str], DiskFailed | None] | None = None
         """Asked before every call, also before reads, with its name and path."""
         self.free_bytes = PLENTY_BYTES
+        self.piece_bytes = piece_bytes
+        self.discarded: list[Discarded] = []
+        """What nobody has begun to remove."""
         self.flushed_paths: list[list[str]] = []
         """What each flush was asked to bring to disk, also those that failed."""
 
@@ -182,6 +196,7 @@ class Disk:
     def end_life(self) -> None:
         """The process ended. What it wrote is there, for the system has it."""
         self.life += 1
+        self.discarded = []
         self.calls = 0
         self.crash_at = None
 
@@ -238,6 +253,40 @@ class Disk:
         self.changing("remove", path, self.life)
         self.change_name(("remove", path, None))
 
+    def discard(self, path: str, *, after_ms: int = 0) -> None:
+        assert path.endswith(DELETED), f"{path} was not deleted"
+        self.discarded.append(Discarded([path], None, after_ms))
+
+    def discard_directory(self, path: str, names: Sequence[str]) -> None:
+        self.discarded.append(Discarded([f"{path}/{name}" for name in names], path, 0))
+
+    def removal(self, discarded: Discarded) -> Iterator[None]:
+        """Remove it, one change at a time."""
+        life = self.life
+        if any(self._size(path) > self.piece_bytes for path in discarded.paths):
+            self.sync_names(life)
+            yield
+        for path in discarded.paths:
+            while (size := self._size(path)) > self.piece_bytes:
+                self.changing("cut", path, life)
+                self.names[path].truncate(size - self.piece_bytes)
+                yield
+            self.remove(path)
+            yield
+        if discarded.directory is not None and not self._below(discarded.directory) - {""}:
+            self.remove_directory(discarded.directory)
+
+    def sync_names(self, life: int) -> None:
+        self.changing("sync names", "", life)
+        self._commit()
+
+    def remove_discarded(self) -> None:
+        """All of it, at once. What fails stays."""
+        while self.discarded:
+            for _ in self.removal(self.discarded[0]):
+                pass
+            del self.discarded[0]
+
     def read_whole(self, path: str) -> bytes:
         self.reading("read_whole", path, self.life)
         return bytes(self.names[path].content)
@@ -284,6 +333,9 @@ class Disk:
         """What is in a directory: itself too, as an empty name; nothing at all if there is none."""
         prefix = f"{path}/" if path else ""
         return {name.removeprefix(prefix).split("/")[0] for name in self.names if name.startswith(prefix)}
+
+    def _size(self, path: str) -> int:
+        return len(self.names[path].content) if path in self.names else 0
 
     def _commit(self) -> None:
         if self._changes:

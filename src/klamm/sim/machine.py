@@ -5,7 +5,7 @@ as it should be; the machine can lose its power (of what was not flushed only so
 calls of one step. Its monotonic clock may run a little fast or slow, its wall clock may jump.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import count
 from random import Random
@@ -25,13 +25,18 @@ from klamm.node.identity import WrongDirectory
 from klamm.node.node import Node
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
-from klamm.sim.disk import Crashed, Disk
+from klamm.sim.disk import Crashed, Discarded, Disk
 from klamm.sim.network import Host, Network
 from klamm.sim.world import World
 
 WALL_MS = 1_700_000_000_000
 CANNOT_START = (DiskFailed, LogDamaged, UnreadableElection, UnreadableMetadata, WrongDirectory)
 FLUSH_MS = 0.4
+PIECE_BYTES = 200
+"""One or a few batches: of larger files pieces are cut."""
+REMOVAL_MS = 60.0
+"""Between two pieces of what is removed, on average: other things happen in between."""
+TRY_AGAIN_MS = 1_000.0
 
 LATE_MS = 0.001
 """An alarm rings a little after its time; before it, it would ring for ever."""
@@ -41,7 +46,7 @@ class Machine(Host):
     def __init__(self, world: World, network: Network, node_id: int, port: int, properties: dict[str, str]) -> None:
         super().__init__(f"node-{node_id}", port)
         self.node_id = node_id
-        self.disk = Disk()
+        self.disk = Disk(PIECE_BYTES)
         self.disks = 1
         """How many it has had."""
         self.node: Node | None = None
@@ -66,6 +71,7 @@ class Machine(Host):
         self._world = world
         self._network = network
         self._chance = world.chance(self.name)
+        self._chance_of_removals = world.chance(f"{self.name} removes")
         self._speed = self._usual_speed = self._chance.uniform(0.99, 1.01)
         """Of its monotonic clock."""
         self._set_ms, self._clock_ms = 0.0, 1_000.0
@@ -153,7 +159,7 @@ class Machine(Host):
         """A new, empty disk, while the process does not run."""
         assert self.node is None
         self._world.tell(f"{self.name} gets an empty disk")
-        self.disk = Disk()
+        self.disk = Disk(PIECE_BYTES)
         self.disks += 1
         self.forget()
 
@@ -210,6 +216,7 @@ class Machine(Host):
             self._die(crash)
             return
         self._perform(effects)
+        self._begin_removals()
         if self.node is not None:
             self.after_step(self)
 
@@ -306,6 +313,32 @@ class Machine(Host):
             self._die(crash)
             return
         self.hear(Flushed(effect.token, error))
+
+    def _begin_removals(self) -> None:
+        discarded, self.disk.discarded = self.disk.discarded, []
+        for each in discarded:
+            self._remove_after(each.after_ms, each, self.disk.removal(each), self.lives)
+
+    def _remove_after(self, delay_ms: float, discarded: Discarded, removal: Iterator[None], life: int) -> None:
+        delay_ms += self._chance_of_removals.expovariate(1 / REMOVAL_MS)
+        self._world.after(delay_ms, partial(self._remove_piece, discarded, removal, life))
+
+    def _remove_piece(self, discarded: Discarded, removal: Iterator[None], life: int) -> None:
+        if life != self.lives or self.node is None:
+            return
+        if self.is_paused:
+            self._remove_after(TRY_AGAIN_MS, discarded, removal, life)
+            return
+        try:
+            next(removal)
+        except StopIteration:
+            return
+        except DiskFailed:
+            self._remove_after(TRY_AGAIN_MS, discarded, self.disk.removal(discarded), life)
+        except Crashed as crash:
+            self._die(crash)
+        else:
+            self._remove_after(0.0, discarded, removal, life)
 
     def _tell(self, fact: Fact) -> None:
         self._world.tell(f"{self.name} {fact}")

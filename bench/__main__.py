@@ -1,4 +1,4 @@
-"""The command: `python -m bench run`, `… cluster`, `… partitions`, `… groups`, `… spark`, `… report`."""
+"""The command: `python -m bench run`, `… cluster`, `… removals`, `… partitions`, `… groups`, `… spark`, `… report`."""
 
 import argparse
 import signal
@@ -18,6 +18,7 @@ from bench import (
     groups_report,
     partitions,
     plot,
+    removals,
     report,
     run,
     store,
@@ -108,6 +109,26 @@ def _partitions(arguments: argparse.Namespace, console: Console) -> int:
     return partitions.run(wish, console)
 
 
+def _removals(arguments: argparse.Namespace, console: Console) -> int:
+    partial = arguments.quick or arguments.set or arguments.system != "klamm"
+    wish = removals.Wish(
+        system=arguments.system,
+        rounds=1 if arguments.quick else arguments.rounds,
+        gigabytes=2 if arguments.quick else arguments.gigabytes,
+        seconds=10 if arguments.quick else arguments.seconds,
+        rate=arguments.rate,
+        every_seconds=arguments.every,
+        settings=tuple(arguments.set),
+        resume=arguments.resume,
+        scratch=arguments.scratch,
+        results=arguments.results or (run.SCRATCH_RESULTS if partial else run.RESULTS),
+    )
+    lines = removals.run(wish, lambda words: console.print(f"{time.strftime('%H:%M:%S')} {words}", highlight=False))
+    (wish.results / "removals.md").write_text(removals.markdown(wish, lines))
+    console.print(removals.table(lines))
+    return 0
+
+
 def _groups(arguments: argparse.Namespace, console: Console) -> int:
     partial = arguments.quick or arguments.set or len(arguments.parts) < len(group_round.PARTS)
     wish = groups.Wish(
@@ -184,6 +205,17 @@ def _parser() -> argparse.ArgumentParser:
     many.add_argument("--produces", type=int, default=10_000, help="measured requests, one a partition at least")
     many.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the system")
     many.set_defaults(command=_partitions)
+    gone = commands.add_parser("removals", help="latency while a topic is deleted, and while retention takes segments")
+    gone.add_argument("--system", choices=["klamm", "kafka"], default="klamm")
+    gone.add_argument("--rounds", type=int, default=3)
+    gone.add_argument("--gigabytes", type=int, default=10, help="of the topics that go, in each of three copies")
+    gone.add_argument("--seconds", type=float, default=60, help="of each turn")
+    gone.add_argument("--every", type=float, default=10, metavar="SECONDS", help="between two segments of 1 GiB")
+    gone.add_argument("--rate", type=int, default=12_900, help="records of 1 KiB a second")
+    gone.add_argument("--quick", action="store_true", help="one short round with 2 GiB: does it work?")
+    gone.add_argument("--resume", action="store_true", help="go on with the last run's missing rounds")
+    gone.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the brokers")
+    gone.set_defaults(command=_removals)
     crowd = commands.add_parser("groups", help="one group of 10 to 500 members, and a thousand groups")
     crowd.add_argument("--rounds", type=int, default=5)
     crowd.add_argument("--parts", nargs="+", choices=list(group_round.PARTS), default=list(group_round.PARTS))
@@ -197,9 +229,9 @@ def _parser() -> argparse.ArgumentParser:
     stream.add_argument("--sinks", nargs="+", choices=["noop", "delta"], default=[])
     stream.add_argument("--quick", action="store_true", help="a twentieth of the records: does it work?")
     stream.set_defaults(command=_spark)
-    for command in (rounds, trio, again, many, crowd, stream):
+    for command in (rounds, trio, gone, again, many, crowd, stream):
         command.add_argument("--results", type=Path, help="where tables, plots and lines of JSON go")
-    for command in (rounds, trio, many, crowd, stream):
+    for command in (rounds, trio, gone, many, crowd, stream):
         command.add_argument("--scratch", type=Path, default=run.SCRATCH, help="data directories: the disk to measure")
     return parser
 

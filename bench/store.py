@@ -68,6 +68,10 @@ def append(path: Path, line: dict[str, Any]) -> None:
         os.fsync(lines.fileno())
 
 
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text().splitlines()] if path.exists() else []
+
+
 def last_run(path: Path, shortest_seconds: float = 5.0) -> Run | None:
     run = None
     if not path.exists():

@@ -95,6 +95,8 @@ EXPECTED = (
     "held back by a cut link",
     "read from a follower",
     "records taken by retention",
+    "log cut in several pieces",
+    "ended in the middle of a removal",
     "compacted before it was read",
     "coordinator moved",
     "classic group became a consumer group",
@@ -141,6 +143,8 @@ class Coverage:
     def at_end(self) -> None:
         self.reached["disk replaced"] += sum(machine.disks - 1 for machine in self._cluster.machines.values())
         self.reached["could not start"] += sum(machine.failed_starts for machine in self._cluster.machines.values())
+        interrupted = sum(machine.interrupted_removals for machine in self._cluster.machines.values())
+        self.reached["ended in the middle of a removal"] += interrupted
         self.reached["held back by a cut link"] += self._cluster.network.held_back
         # What was counted as nothing was not reached.
         self.reached += Counter()
@@ -194,6 +198,7 @@ class Coverage:
             (Partition, "take_role", self._take_role),
             (Partition, "check_epoch", self._check_epoch),
             (Log, "append_as_leader", self._append_as_leader),
+            (Log, "truncate_to", self._truncate_to),
             (FetchPlan, "take", self._take),
             (alterations, "_check_epochs", self._check_epochs),
             (Raft, "heard", self._heard),
@@ -243,6 +248,14 @@ class Coverage:
             return appended
 
         return append_as_leader
+
+    def _truncate_to(self, right: Any) -> Any:
+        def truncate_to(log: Log, offset: int) -> bool:
+            was_cut: bool = right(log, offset)
+            self.reached["log cut in several pieces"] += was_cut and log.end_offset > offset
+            return was_cut
+
+        return truncate_to
 
     def _take_role(self, right: Any) -> Any:
         def take_role(partition: Partition, state: PartitionState, now: Any) -> None:

@@ -61,6 +61,9 @@ class Machine(Host):
         """Whether its disk fails at present: it may still lose something, or be distrusted for it later."""
         self.lives = 0
         self.failed_starts = 0
+        self.interrupted_removals = 0
+        """How often its process ended while something was only half removed."""
+        self._half_removed = 0
         self.wall_jump_ms = 0.0
         self.flush_ms = FLUSH_MS
         self.after_step: Callable[[Machine], None] = lambda machine: None
@@ -278,6 +281,8 @@ class Machine(Host):
     def _end_process(self) -> None:
         if self.node is not None:
             self.last_broker = self.node.broker
+        self.interrupted_removals += self._half_removed
+        self._half_removed = 0
         self.node = None
         self.takes_connections = self.is_serving = self.is_paused = False
         self._network.process_ended(self)
@@ -317,7 +322,18 @@ class Machine(Host):
     def _begin_removals(self) -> None:
         discarded, self.disk.discarded = self.disk.discarded, []
         for each in discarded:
-            self._remove_after(each.after_ms, each, self.disk.removal(each), self.lives)
+            self._remove_after(each.after_ms, each, self._removal(each), self.lives)
+
+    def _removal(self, discarded: Discarded) -> Iterator[None]:
+        steps = self.disk.removal(discarded)
+        yield next(steps, None)
+        self._half_removed += 1
+        try:
+            yield from steps
+        except DiskFailed:
+            self._half_removed -= 1
+            raise
+        self._half_removed -= 1
 
     def _remove_after(self, delay_ms: float, discarded: Discarded, removal: Iterator[None], life: int) -> None:
         delay_ms += self._chance_of_removals.expovariate(1 / REMOVAL_MS)
@@ -334,7 +350,7 @@ class Machine(Host):
         except StopIteration:
             return
         except DiskFailed:
-            self._remove_after(TRY_AGAIN_MS, discarded, self.disk.removal(discarded), life)
+            self._remove_after(TRY_AGAIN_MS, discarded, self._removal(discarded), life)
         except Crashed as crash:
             self._die(crash)
         else:

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from klamm.broker.directories import DELETED as DELETED_DIRECTORY
 from klamm.broker.facts import CompactionFailed, RetentionFailed
 from klamm.broker.replication import RACK_AWARE
+from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Fact
 from klamm.ids import NO_BROKER, Offset, TopicPartition
+from klamm.log.names import DELETED
 from klamm.metadata.image import Image
 from klamm.node.facts import ChoreFailed, HandlerFailed
 from klamm.sim.budget import Budget
@@ -50,6 +53,7 @@ STARTING_MS = 30_000.0
 HEALING_MS = 60_000.0
 DELIVERING_MS = 30_000.0
 READING_MS = 30_000.0
+REMOVING_MS = 30_000.0
 GROUPING_MS = 30_000.0
 LOOK_MS = 50.0
 OF_DISKS = ("input/output error", "no space left")
@@ -58,6 +62,7 @@ SETTINGS = {
     "log.segment.bytes": "1048576",
     "metadata.log.max.snapshot.interval.ms": "4000",
     "metadata.log.max.record.bytes.between.snapshots": "4000",
+    "log.segment.delete.delay.ms": "1000",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
 }
@@ -195,6 +200,7 @@ class Run:
         self._until(done, READING_MS, "not everything can be read")
         if self.groups is not None:
             self._groups_come_to_rest(self.groups)
+        self._room_comes_back()
         # Who led until a moment ago may have what nobody else has, and not know yet that it is to drop it; and a
         # coordinator goes on writing as members tell it what they own.
         done = lambda: self._is_well() and self._replicas_agree()  # noqa: E731
@@ -216,6 +222,21 @@ class Run:
         self._until(lambda: not asked, READING_MS, "committed offsets are not told")
         for plan in groups.plans:
             self.group_offsets.at_end(plan.name)
+
+    def _room_comes_back(self) -> None:
+        """What is deleted by now is removed in the end, whatever interrupted that (I30). (Of the metadata log it is
+        kept for a minute, which is longer than a run.)"""
+        deleted = [
+            (machine.disk, name, inode)
+            for machine in self.cluster.running
+            for name, inode in machine.disk.names.items()
+            if (name.endswith(DELETED) and not name.startswith(CLUSTER_METADATA)) or f"{DELETED_DIRECTORY}/" in name
+        ]
+
+        def left() -> str:
+            return ", ".join(name for disk, name, inode in deleted if disk.names.get(name) is inode)
+
+        self._until(lambda: not left(), REMOVING_MS, "what was deleted still takes room", left)
 
     def _replicas_agree(self) -> bool:
         ends: dict[TopicPartition, set[Offset]] = {}

@@ -94,6 +94,25 @@ def test_what_the_leader_does_not_have_is_dropped() -> None:
     assert replica.partition.log.epochs.entries() == [(0, 0), (1, 2)]
 
 
+def test_what_is_cut_in_pieces_agrees_with_the_leader_only_when_the_last_is_gone() -> None:
+    """In between the log ends with records of an epoch that the leader has as well, but not up to there."""
+    replica = Replica()
+    replica.disk.piece_bytes = 100
+    replica.follows()
+    for number in range(6):
+        replica.gets(b"%d" % number)
+    replica.follows(epoch=1, partition_epoch=1)
+    ends = []
+    while replica.partition.log.end_offset > 2:
+        replica.partition.diverged(0, 2)
+        ends.append(replica.partition.log.end_offset)
+        # As if it had deleted all that it had. Only what is known to be the same there keeps its place.
+        assert (replica.partition._agreed_end == ends[-1]) == (ends[-1] == 2)
+    assert len(ends) > 1
+    replica.gets(b"d", epoch=1)
+    assert replica.partition.log.epochs.entries() == [(0, 0), (1, 2)]
+
+
 def test_an_epoch_in_which_we_wrote_nothing_is_forgotten() -> None:
     replica = Replica()
     replica.leads(epoch=0)

@@ -8,7 +8,7 @@ JARS := .jars/kafka
 UNENDING := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
+.PHONY: help demo install compiled check test compat compat-long jars spark-jars kcat links bench bench-cluster bench-removals bench-partitions bench-groups bench-spark proof proof-losses proof-failover proof-rolling \
 	proof-calm proof-start proof-wiped proof-pipeline proof-fixtures sim chaos crash fuzz clean
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make check             ruff, mypy, the shape of the tree"
 	@echo "make bench             Klamm beside Apache Kafka, five alternating rounds, into bench/results/"
 	@echo "make bench-cluster     three brokers beside three of Apache Kafka, replicated, five alternating rounds"
+	@echo "make bench-removals    latency of three brokers while 10 GiB are deleted, and while retention takes segments"
 	@echo "make bench-groups      one group of 10 to 500 members and a thousand groups, beside Apache Kafka"
 	@echo "make bench-spark       format klamm beside Spark's own connector: records a second of streaming queries"
 	@echo "make bench-partitions  10 to 10,000 partitions: creation, restart, memory, cost of a produce"
@@ -89,6 +90,9 @@ bench: install compiled jars
 
 bench-cluster: install compiled jars
 	$(BIN)/python -m bench cluster --rounds 5
+
+bench-removals: install compiled
+	$(BIN)/python -m bench removals --resume
 
 bench-partitions: install compiled
 	$(BIN)/python -m bench partitions

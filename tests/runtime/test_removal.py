@@ -81,6 +81,15 @@ def test_a_small_one_is_simply_removed(files: RealFiles, witness: Witness) -> No
     assert witness.calls == [("unlink", "x.deleted")]
 
 
+def test_one_may_wait_for_ages_without_holding_up_another(files: RealFiles, witness: Witness) -> None:
+    """`file.delete.delay.ms` has no upper limit, and waits of the system's have one."""
+    for name, after_ms in (("later.deleted", 2**63 - 1), ("soon.deleted", 1)):
+        files.file(name).append(b"x")
+        files.discard(name, after_ms=after_ms)
+    witness.wait_gone()
+    assert files.listing("") == ["later.deleted"]
+
+
 def test_nothing_is_discarded_that_was_not_deleted(files: RealFiles) -> None:
     with pytest.raises(AssertionError):
         files.discard("x.log")

@@ -35,6 +35,9 @@ LOOK_AGAIN_SECONDS = 0.5
 TRY_AGAIN_SECONDS = 60.0
 """When the disk refused."""
 
+LONGEST_WAIT_SECONDS = 3600.0
+"""`file.delete.delay.ms` may be longer than any wait of the system's."""
+
 
 class Holder(Protocol):
     """An open file."""
@@ -87,9 +90,12 @@ class Remover:
         waiting: list[tuple[float, int, Removal]] = []
         order = count()
         while not self._stop.is_set():
+            patience = min(max(0.0, waiting[0][0] - time.monotonic()), LONGEST_WAIT_SECONDS) if waiting else None
             try:
-                wish = self._wishes.get(timeout=max(0.0, waiting[0][0] - time.monotonic()) if waiting else None)
+                wish = self._wishes.get(timeout=patience)
             except Empty:
+                if waiting[0][0] > time.monotonic():
+                    continue
                 wish = heappop(waiting)[2]
                 self._try(wish)
                 if not wish.due:

@@ -125,6 +125,27 @@ def test_the_files_of_a_deleted_topic_go_in_the_background(world: World, client:
     assert not [name for name in world.disk.listing("") if name.startswith("orders")]
 
 
+@pytest.mark.parametrize("half_removed", [False, True])
+def test_files_of_a_deleted_topic_go_also_if_the_node_ends_meanwhile(
+    world: World, client: Client, half_removed: bool
+) -> None:
+    create(client, "orders")
+    send(client, "orders", b"x")
+    delete(client, "orders")
+    if half_removed:
+        world.disk.piece_bytes = 30
+        while not world.disk.discarded:
+            world.wake()
+        removal = world.disk.removal(world.disk.discarded[0])
+        for _ in range(3):
+            next(removal)
+    world.disk.end_life()
+    world.kill()
+    assert [name for name in world.disk.listing("") if name.startswith("orders")], "the start does not wait for it"
+    world.advance(10_000)
+    assert not [name for name in world.disk.listing("") if name.startswith("orders")]
+
+
 @pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "files"])
 def test_who_removes_them_by_hand_is_no_trouble(on_disk: bool, real_files: RealFiles) -> None:
     """It was warned of every few seconds, for as long as the node ran."""

@@ -7,6 +7,7 @@ of neighbours: the 99th percentile under removal over that in peace, and the lon
 
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from rich.table import Table
 
 from bench import process, replicated, store
 from bench.clusters import Cluster, prepared
-from bench.systems import Kafka, Klamm
+from bench.systems import Kafka, Klamm, NotAvailableError
 from bench.worker import python_module, watched
 
 PARTITIONS = 6
@@ -81,6 +82,12 @@ Line = dict[str, Any]
 
 def run(wish: Wish, tell: Tell) -> list[Line]:
     """Measure the rounds that are missing, and return the turns of all."""
+    wish.scratch.mkdir(parents=True, exist_ok=True)
+    needed, free = 4 * wish.gigabytes * GIB, shutil.disk_usage(wish.scratch).free
+    if free < needed:
+        raise NotAvailableError(
+            f"{needed / GIB:.0f} GiB of disk are needed, {free / GIB:.0f} are free: --gigabytes asks for less"
+        )
     lines = _measured_before(wish) if wish.resume else []
     if not lines:
         store.append(wish.path, wish.header())

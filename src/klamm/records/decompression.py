@@ -40,14 +40,14 @@ _MOST_BLOCKS = 256
 Piece: TypeAlias = bytes | bytearray
 
 
-def pieces(codec: int, packed: Packed) -> Iterator[Piece]:
+def pieces(codec: int, packed: Packed, most_bytes: int = MOST_BYTES) -> Iterator[Piece]:
     """What was compressed, piece by piece; some of them may be empty. `InvalidBatch` where no more comes."""
     total = 0
     try:
         for piece in _PIECES[codec](packed):
             total += len(piece)
-            if total > MOST_BYTES:
-                raise ValueError(f"more than {MOST_BYTES} bytes, which not all clients could read")
+            if total > most_bytes:
+                raise ValueError(f"more than {most_bytes} bytes come out")
             yield piece
     except (cramjam.DecompressionError, zlib_error, ValueError, IndexError) as error:
         raise refused(Codec(codec), str(error)) from error

@@ -17,7 +17,7 @@ from klamm.errors import ErrorCode
 from klamm.records.batch import CODEC_BITS, HEADER_BYTES, Batch
 from klamm.records.columns import SHORTEST_RUN, length_of_run
 from klamm.records.compression import Packed
-from klamm.records.decompression import Piece, pieces
+from klamm.records.decompression import MOST_BYTES, Piece, pieces
 from klamm.records.invalid import InvalidBatch
 from klamm.records.record import MOST_ERRORS, InvalidRecords
 from klamm.records.walking import (
@@ -51,7 +51,13 @@ _BYTES_FOR_ONE = 64
 
 
 def validated(
-    view: memoryview, batch: Batch, *, need_keys: bool = False, earliest_ms: int = 0, latest_ms: int = LATEST_MS
+    view: memoryview,
+    batch: Batch,
+    *,
+    need_keys: bool = False,
+    earliest_ms: int = 0,
+    latest_ms: int = LATEST_MS,
+    most_bytes: int = MOST_BYTES,
 ) -> "int | Validation":
     """The largest timestamp of a producer's batch whose header was `checked`; or, where that takes long, the work that
     is still to be done. `InvalidBatch` if the batch must not be stored; see `Validation`."""
@@ -59,7 +65,9 @@ def validated(
         times = Times(batch.base_timestamp, max(0, earliest_ms), latest_ms)
         if _is_sound(bytes(view[HEADER_BYTES:]), batch.count, times, need_keys):
             return times.youngest
-    validation = Validation(view, batch, need_keys=need_keys, earliest_ms=earliest_ms, latest_ms=latest_ms)
+    validation = Validation(
+        view, batch, need_keys=need_keys, earliest_ms=earliest_ms, latest_ms=latest_ms, most_bytes=most_bytes
+    )
     for _ in range(STEPS_AT_ONCE):
         if validation.step():
             return validation.youngest
@@ -122,9 +130,10 @@ class Validation:
         need_keys: bool = False,
         earliest_ms: int = 0,
         latest_ms: int = LATEST_MS,
+        most_bytes: int = MOST_BYTES,
     ) -> None:
         self._packed = Packed(view[HEADER_BYTES:])
-        self._pieces = pieces(batch.attributes & CODEC_BITS, self._packed)
+        self._pieces = pieces(batch.attributes & CODEC_BITS, self._packed, most_bytes)
         self._count = batch.count
         self._need_keys = need_keys
         self._times = Times(batch.base_timestamp, max(0, earliest_ms), latest_ms)
@@ -148,6 +157,12 @@ class Validation:
     def step(self) -> bool:
         """Go on for a millisecond or two; whether all is done. `InvalidBatch` if the batch must not be stored."""
         return next(self._work, self) is self
+
+    def finish(self) -> int:
+        """All of it at once; the largest timestamp."""
+        while not self.step():
+            pass
+        return self.youngest
 
     def keep(self, view: memoryview) -> None:
         """The same batch, where it may stay from now on."""

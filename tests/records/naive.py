@@ -1,4 +1,4 @@
-"""Reads a batch's records as a beginner would, with other people's decompressors: what `validated` has to agree with."""
+"""Reads a batch's records as a beginner would, with other people's decompressors. `validated` has to agree with it."""
 
 import gzip
 import io
@@ -14,7 +14,7 @@ from klamm.records.compression import Codec
 MOST_HEADERS = 65_536
 
 
-class Unreadable(Exception):
+class Unreadable(Exception):  # noqa: N818
     pass
 
 

@@ -1,9 +1,9 @@
 """What becomes of a producer's batch before it is appended.
 
 Every record is looked at (`records/validation.py`), unless `klamm.validate.records` says no: then only where the topic
-is compacted (every record needs a key) or the header shows a time outside the window. The producer is told which records
-are wrong. A header whose largest timestamp is not that of its records is corrected. Another codec than the producer's
-(`compression.type`) packs them anew, LogAppendTime changes the header.
+is compacted (every record needs a key) or the header shows a time outside the window. The producer is told which
+records are wrong. A header whose largest timestamp is not that of its records is corrected. Another codec than the
+producer's (`compression.type`) packs them anew, LogAppendTime changes the header.
 
 A look may take long; who appends may say what to do then.
 """
@@ -14,7 +14,8 @@ from klamm.records.batch import Batch, read_header, set_append_time, set_max_tim
 from klamm.records.builder import recompressed
 from klamm.records.compression import DECOMPRESSED_LIMIT_BYTES
 from klamm.records.decompression import MOST_BYTES
-from klamm.records.validation import LATEST_MS, Validation, validated
+from klamm.records.validation import Validation, validated
+from klamm.records.walking import LATEST_MS
 
 LARGEST_RATIO = 16
 LEAST_LIMIT_BYTES = 1 << 20

@@ -22,6 +22,7 @@ from klamm.records.invalid import InvalidBatch
 from klamm.records.record import MOST_ERRORS, InvalidRecords
 from klamm.records.walking import (
     INT_BYTES,
+    LATEST_MS,
     LONG_BYTES,
     MOST_HEADERS,
     NULL,
@@ -34,7 +35,6 @@ from klamm.records.walking import (
 
 _Work: TypeAlias = Generator[None, None, None]
 
-LATEST_MS = 2**63 - 1
 
 _FIRST_WALK = 32
 _LONGEST_WALK = 4096
@@ -62,7 +62,7 @@ def validated(
     """The largest timestamp of a producer's batch whose header was `checked`; or, where that takes long, the work that
     is still to be done. `InvalidBatch` if the batch must not be stored; see `Validation`."""
     if not batch.attributes & CODEC_BITS and len(view) <= _SHORT_WAY_BYTES:
-        times = Times(batch.base_timestamp, max(0, earliest_ms), latest_ms)
+        times = Times(batch.base_timestamp, earliest_ms, latest_ms)
         if _is_sound(bytes(view[HEADER_BYTES:]), batch.count, times, need_keys):
             return times.youngest
     validation = Validation(
@@ -136,7 +136,7 @@ class Validation:
         self._pieces = pieces(batch.attributes & CODEC_BITS, self._packed, most_bytes)
         self._count = batch.count
         self._need_keys = need_keys
-        self._times = Times(batch.base_timestamp, max(0, earliest_ms), latest_ms)
+        self._times = Times(batch.base_timestamp, earliest_ms, latest_ms)
         self._index = 0
         """Of the next record, which begins at `_at` of `_body`."""
         self._body: Piece = b""

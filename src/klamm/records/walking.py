@@ -21,6 +21,8 @@ NONE = -1
 NULL = 1
 """A length of -1."""
 
+LATEST_MS = 2**63 - 1
+
 MOST_HEADERS = 65_536
 """In one record: each takes two bytes to send and a hundred to hold."""
 
@@ -31,6 +33,8 @@ class Times:
     __slots__ = ("base", "bottom", "earliest", "high", "latest", "least_low", "low", "no_time", "top")
 
     def __init__(self, base: int, earliest: int, latest: int) -> None:
+        # Before 1970 there is only -1, and nothing that does not fit 64 bits, whatever a topic allows.
+        earliest, latest = max(0, earliest), min(latest, LATEST_MS)
         self.base = base
         self.earliest = earliest
         self.latest = latest

@@ -71,7 +71,7 @@ def check_librdkafka_reads(target: Target, topic: str, accepted: list[tuple[int,
                     assert error.code() == KafkaError._PARTITION_EOF, (str(error), at(accepted, expected))
                     continue
                 assert message.offset() == expected, at(accepted, expected)
-                # Not its headers: a name that is not UTF-8, which Kafka takes, is read by librdkafka, but not by Python.
+                # Not its headers: a name that is not UTF-8, which Kafka takes, is read by librdkafka, not by Python.
                 expected += 1
             if expected < end and consumer.position([TopicPartition(topic, 0)])[0].offset < 0:
                 pytest.fail(f"nothing can be read at {expected}: {at(accepted, expected)}")

@@ -241,7 +241,6 @@ def _append(
     unlooked: list[_Unlooked],
     version: int,
 ) -> PartitionProduceResponse:
-    answer = PartitionProduceResponse(index=index)
     try:
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
@@ -256,9 +255,17 @@ def _append(
         assert records is not None
         return _postponed(partition, index, records, long.validation, unlooked)
     except KafkaError as error:
+        answer = PartitionProduceResponse(index=index)
         _refuse(answer, error)
-    else:
-        _take(answer, partition, appended, acks, waiting)
+        return answer
+    answer = PartitionProduceResponse(
+        index=index,
+        error_code=0,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.append_time_ms,
+        log_start_offset=partition.log.start_offset,
+    )
+    _note_unsafe(answer, partition, appended, acks, waiting)
     return answer
 
 
@@ -278,6 +285,12 @@ def _take(
     answer.base_offset = appended.base_offset
     answer.log_append_time_ms = appended.append_time_ms
     answer.log_start_offset = partition.log.start_offset
+    _note_unsafe(answer, partition, appended, acks, waiting)
+
+
+def _note_unsafe(
+    answer: PartitionProduceResponse, partition: Partition, appended: Appended, acks: int, waiting: list[_Unsafe]
+) -> None:
     end = appended.last_offset + 1
     if (partition.high_watermark if acks == ALL else partition.durable_end) < end:
         waiting.append(_Unsafe(partition, end, answer))

@@ -47,10 +47,10 @@ def youngest_of(
     found = validated(
         view,
         batch,
-        need_keys=settings.compact,
-        earliest_ms=0 if settings.append_time else now_ms - settings.timestamp_before_max_ms,
-        latest_ms=LATEST_MS if settings.append_time else now_ms + settings.timestamp_after_max_ms,
-        most_bytes=unpacked_limit(settings) if settings.compact or settings.compression is not None else MOST_BYTES,
+        settings.compact,
+        0 if settings.append_time else now_ms - settings.timestamp_before_max_ms,
+        LATEST_MS if settings.append_time else now_ms + settings.timestamp_after_max_ms,
+        unpacked_limit(settings) if settings.compact or settings.compression is not None else MOST_BYTES,
     )
     if found.__class__ is int:
         return found

@@ -47,13 +47,15 @@ def length_of_run(body: Body, at: int, index: int, last: int, times: Times, need
     length = min(last - index, (len(body) - at) // size, LONGEST_RUN, width_end - index)
     if length < SHORTEST_RUN:
         return 0, 0
+    end = at + length * size
     for distance in same:
         byte = body[at + distance]
-        column = body[at + distance : at + length * size : size]
+        column = body[at + distance : end : size]
         if column != _UNIFORM[byte][:length]:
             length -= len(column.lstrip(_UNIFORM[byte][:1]))
             if length < SHORTEST_RUN:
                 return 0, 0
+            end = at + length * size
     if not _counts_up(body, at + offset, behind_offset - offset, index, length, size):
         return 0, 0
     if not _note_times(body, at + time, offset - time, length, size, times):

@@ -53,7 +53,6 @@ _BYTES_FOR_ONE = 64
 def validated(
     view: memoryview,
     batch: Batch,
-    *,
     need_keys: bool = False,
     earliest_ms: int = 0,
     latest_ms: int = LATEST_MS,
@@ -63,7 +62,12 @@ def validated(
     is still to be done. `InvalidBatch` if the batch must not be stored; see `Validation`."""
     if not batch.attributes & CODEC_BITS and len(view) <= _SHORT_WAY_BYTES:
         times = Times(batch.base_timestamp, earliest_ms, latest_ms)
-        if _is_sound(bytes(view[HEADER_BYTES:]), batch.count, times, need_keys):
+        body, count = bytes(view[HEADER_BYTES:]), batch.count
+        if count < SHORTEST_RUN:
+            index, at, _ = walk(body, 0, 0, count, times, need_keys)
+            if index == count and at == len(body):
+                return times.youngest
+        elif _is_sound(body, count, times, need_keys):
             return times.youngest
     validation = Validation(
         view, batch, need_keys=need_keys, earliest_ms=earliest_ms, latest_ms=latest_ms, most_bytes=most_bytes

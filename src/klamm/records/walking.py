@@ -34,7 +34,10 @@ class Times:
 
     def __init__(self, base: int, earliest: int, latest: int) -> None:
         # Before 1970 there is only -1, and nothing that does not fit 64 bits, whatever a topic allows.
-        earliest, latest = max(0, earliest), min(latest, LATEST_MS)
+        if earliest < 0:
+            earliest = 0
+        if latest > LATEST_MS:
+            latest = LATEST_MS
         self.base = base
         self.earliest = earliest
         self.latest = latest

@@ -137,7 +137,9 @@ def test_more_than_may_be_kept_waits_outside(world: World, client: Client) -> No
     others = [world.connect() for _ in range(3)]
     post_and_hold(world, client, produce("t", batch=bytearray(LONG)))
     for other in others:
-        other.post(produce("t", batch=bytearray(LONG)), produce("t", b"behind"), version=NAMED)
+        post_and_hold(world, other, produce("t", batch=bytearray(LONG)), produce("t", b"behind"))
+        assert len(other._left) == 2, "it was given back, with what stands behind it"
+    assert len(world.broker.slices) == 1
     others[0].close()
     world.advance(10_000)
     assert acknowledged(client.take()).error_code == 0

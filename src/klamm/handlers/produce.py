@@ -156,11 +156,11 @@ def _looking(
     now = call.now
     try:
         for each in unlooked:
-            yield
+            yield None
             while True:
                 try:
                     while each.validation is not None and not each.validation.step():
-                        now = (yield) or now
+                        now = (yield None) or now
                     appended = each.partition.append(each.records, acks, now, validation=each.validation, may_wait=True)
                 except TakesLong as long:
                     each.validation = long.validation

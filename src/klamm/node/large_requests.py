@@ -151,6 +151,8 @@ class LargeRequest:
         elif isinstance(answer, Elsewhere):
             assert self._api.key not in IN_PARTS, "a part of a request cannot be passed on"
             self.is_elsewhere = True
+        elif isinstance(answer, Again):
+            raise AssertionError("it was asked again until there was room")
         elif isinstance(answer.until, Finished):
             yield from answer.until.work
             now = yield None

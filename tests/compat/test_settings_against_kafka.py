@@ -67,15 +67,17 @@ def wishes() -> list[tuple[str, str, str]]:
 
 
 def _is_in_kafka(scope: str, name: str) -> bool:
-    return scope == "topic" or name not in BESIDE_KAFKAS_TABLE
+    return name not in (BESIDE_KAFKAS_TABLE if scope == "broker" else OUR_TOPIC_SETTINGS)
 
 
+OUR_TOPIC_SETTINGS = {"klamm.validate.records"}
 BESIDE_KAFKAS_TABLE = {
     "klamm.metrics.listener",
     "klamm.partition.max.producers",
     "klamm.broker.max.producers",
     "klamm.group.max.bytes",
     "klamm.groups.max.bytes",
+    "klamm.validate.records",
     "super.users",
     "allow.everyone.if.no.acl.found",
     "delegation.token.master.key",
@@ -87,7 +89,7 @@ BESIDE_KAFKAS_TABLE = {
 
 def test_every_name_of_kafka_is_there_and_no_other(kafka: dict[str, Any]) -> None:
     assert set(broker_settings()) == set(kafka["broker"]) | BESIDE_KAFKAS_TABLE
-    assert set(topic_settings()) == set(kafka["topic"])
+    assert set(topic_settings()) == set(kafka["topic"]) | OUR_TOPIC_SETTINGS
 
 
 def test_kinds_and_defaults_are_kafkas_but_for_the_few_that_differ(kafka: dict[str, Any]) -> None:

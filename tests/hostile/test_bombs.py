@@ -94,7 +94,6 @@ def test_a_bomb_of_empty_headers_is_bounded(
 
 
 def test_a_bomb_goes_off_on_no_plain_topic_either(fresh_target: Target, topic: str) -> None:
-    """A time from the future makes every topic look at the records."""
     fresh_target.create_topic(topic)
     fresh_target.reset_peak()
     future = NOW_MS + 100 * 24 * 3_600_000

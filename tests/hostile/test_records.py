@@ -1,8 +1,7 @@
 """Record batches that lie: in their header, in their records, in what they claim to be when decompressed.
 
-A plain topic looks at the header and the CRC only; a compacted one looks at every record, one with a `compression.type`
-of its own at the stream they are in. So most cases are told to both kinds. What was refused left no trace: the log ends
-where it ended.
+Every record is looked at, whatever the topic, unless it does without (`klamm.validate.records`): then a compacted one
+still reads them all. So most cases are told to both kinds. What was refused left no trace: the log ends where it ended.
 """
 
 import gzip
@@ -210,12 +209,19 @@ def test_records_that_lie_are_refused_where_records_are_read(
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_records_that_lie_harm_no_topic_that_does_not_read_them(target: Target, plain: str, lie: str) -> None:
-    """Kafka reads them at the door; we pass them on as they came. They may hurt who reads them, not us."""
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.LZ4], ids=lambda codec: codec.name)
+def test_records_that_lie_are_refused_by_every_topic(target: Target, plain: str, lie: str, codec: Codec) -> None:
+    assert refusal(target, plain, timeless(compressed(codec, LIES[lie]), codec)) == INVALID
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_records_that_lie_harm_no_topic_that_does_not_read_them(target: Target, topic: str, lie: str) -> None:
+    """They may hurt who reads them, not us."""
+    target.create_topic(topic, klamm_validate_records="false")
     with target.connect() as client:
-        client.ask(produce(plain, timeless(LIES[lie])), NAMED)
-        client.ask(produce(plain, timeless(compressed(Codec.LZ4, LIES[lie]), Codec.LZ4)), NAMED)
-        found = client.ask(fetch(plain), NAMED).responses[0].partitions[0]
+        client.ask(produce(topic, timeless(LIES[lie])), NAMED)
+        client.ask(produce(topic, timeless(compressed(Codec.LZ4, LIES[lie]), Codec.LZ4)), NAMED)
+        found = client.ask(fetch(topic), NAMED).responses[0].partitions[0]
         assert found.error_code == 0
 
 

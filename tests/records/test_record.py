@@ -10,7 +10,8 @@ from klamm.errors import ErrorCode
 from klamm.records.batch import InvalidBatch, checked
 from klamm.records.builder import BatchBuilder
 from klamm.records.compression import Codec, compressed
-from klamm.records.record import InvalidRecords, Record, encode_record, records_of, validate_records
+from klamm.records.record import InvalidRecords, Record, encode_record, records_of
+from klamm.records.validation import validated
 
 from .made import NOON, batch, changed, with_body
 
@@ -161,7 +162,7 @@ def test_one_changed_byte_is_records_or_a_refusal(data: st.DataObject) -> None:
 def test_the_youngest_of_valid_records() -> None:
     built = batch(Codec.GZIP)
     header = checked(memoryview(built))
-    youngest = validate_records(built, header, need_keys=True, earliest_ms=NOON, latest_ms=NOON + 2)
+    youngest = validated(built, header, need_keys=True, earliest_ms=NOON, latest_ms=NOON + 2)
     assert youngest == max(record.timestamp for record in records_of(built))
 
 
@@ -171,7 +172,7 @@ def test_no_more_errors_are_named_than_anybody_reads() -> None:
         builder.append(None, b"v", NOON)
     built = builder.build()
     with pytest.raises(InvalidRecords) as refused:
-        validate_records(built, checked(memoryview(built)), need_keys=True)
+        validated(built, checked(memoryview(built)), need_keys=True)
     assert len(refused.value.errors) == 100
 
 
@@ -181,9 +182,9 @@ def test_records_without_a_key_are_named() -> None:
     for key in (b"a", None, b"b", None):
         builder.append(key, b"v", NOON)
     built = builder.build()
-    assert validate_records(built, checked(memoryview(built))) == NOON
+    assert validated(built, checked(memoryview(built))) == NOON
     with pytest.raises(InvalidRecords) as refused:
-        validate_records(built, checked(memoryview(built)), need_keys=True)
+        validated(built, checked(memoryview(built)), need_keys=True)
     assert refused.value.code is ErrorCode.INVALID_RECORD
     assert [index for index, _ in refused.value.errors] == [1, 3]
 
@@ -194,7 +195,7 @@ def test_records_out_of_time_are_named() -> None:
         builder.append(b"k", b"v", timestamp)
     built = builder.build()
     with pytest.raises(InvalidRecords) as refused:
-        validate_records(built, checked(memoryview(built)), earliest_ms=NOON - 10, latest_ms=NOON + 10)
+        validated(built, checked(memoryview(built)), earliest_ms=NOON - 10, latest_ms=NOON + 10)
     assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in refused.value.errors] == [1, 3]
 
@@ -206,7 +207,7 @@ def test_with_keys_and_times_wrong_the_code_is_that_of_the_times() -> None:
     builder.append(b"k", b"v", 5)
     built = builder.build()
     with pytest.raises(InvalidRecords) as refused:
-        validate_records(built, checked(memoryview(built)), need_keys=True, earliest_ms=10)
+        validated(built, checked(memoryview(built)), need_keys=True, earliest_ms=10)
     assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
     assert [index for index, _ in refused.value.errors] == [0, 1]
 
@@ -215,5 +216,5 @@ def test_a_producers_offsets_have_no_gaps() -> None:
     built = changed(with_body(one_record() + one_record(offset_delta=2), count=2), last_offset_delta=2)
     assert len(list(records_of(built))) == 2
     with pytest.raises(InvalidRecords) as refused:
-        validate_records(built, checked(memoryview(batch())))
+        validated(built, checked(memoryview(batch())))
     assert refused.value.errors[0][0] == 1

@@ -72,7 +72,8 @@ class Wait:
 
 @dataclass(slots=True)
 class Later:
-    """Wait until `until` holds or `deadline_ms` (monotonic) comes; `then(now, in_time)` gives the response.
+    """Wait until `until` holds or `deadline_ms` (monotonic) comes; `then(now, in_time)` gives the response. It may also
+    say what else to wait for, or `Silence`.
 
     It must not keep a view of the request: the bytes behind it are gone when the step ends.
     """
@@ -88,10 +89,15 @@ class Elsewhere:
 
 
 @dataclass(slots=True)
+class Again:
+    """Nothing has been done: offer the request again when there is room to keep it (`broker/keeping.py`)."""
+
+
+@dataclass(slots=True)
 class Silence:
     """Nothing is sent. With `close`, the connection ends, which is the only way to tell acks=0 of an error."""
 
     close: bool = False
 
 
-Answer: TypeAlias = Reply | Later | Elsewhere | Silence
+Answer: TypeAlias = Reply | Later | Elsewhere | Again | Silence

@@ -13,6 +13,7 @@ from klamm.broker.coordination import Coordination
 from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
+from klamm.broker.keeping import Keeping
 from klamm.broker.life import Life
 from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
@@ -59,6 +60,7 @@ class Broker:
         self.news_for_followers: dict[Partition, None] = {}
         self.waiting = Waiting()
         self.slices = self.waiting.slices
+        self.keeping = Keeping()
         self.storage = Storage(files, tell)
         self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
         self.partitions.surroundings.disk_failed = self.storage.note

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from klamm.broker.checkpoints import Checkpoints, with_records
-from klamm.broker.facts import CompactionFailed
+from klamm.broker.facts import CompactionFailed, CompactionPassedOver
 from klamm.errors import KafkaError
 from klamm.facts import Tell
-from klamm.ids import Now
+from klamm.ids import Now, TopicPartition
 from klamm.log.compaction import Compaction
 from klamm.log.files import DiskFailed, File
 from klamm.partition.partition import Partition
@@ -36,6 +36,8 @@ class Compacting:
         self._broker = broker
         self._checkpoints = checkpoints
         self._tell = tell
+        self._told: dict[TopicPartition, str] = {}
+        """What was said of a partition last. It is said once, however often it is met."""
 
     def run(self, now: Now) -> Iterator[float]:
         for some in with_records(self._broker):
@@ -65,9 +67,18 @@ class Compacting:
                 compaction.abandon()
             if partition.log.failed is not None and isinstance(error, DiskFailed):
                 self._broker.disk_failed(partition, error)
-            self._tell(CompactionFailed(str(name), str(error)))
+            self._tell_once(name, CompactionFailed(str(name), str(error)))
             return
         clean_to[name] = compaction.clean_to
+        if compaction.unreadable is not None:
+            self._tell_once(name, CompactionPassedOver(str(name), str(compaction.unreadable)))
+        else:
+            self._told.pop(name, None)
+
+    def _tell_once(self, name: TopicPartition, fact: CompactionFailed | CompactionPassedOver) -> None:
+        if self._told.get(name) != fact.reason:
+            self._told[name] = fact.reason
+            self._tell(fact)
 
     def _flushed(self, partition: Partition, compaction: Compaction) -> Iterator[float]:
         """Wait until the copy is on disk."""

@@ -121,6 +121,18 @@ class CompactionFailed(Fact):
         return f"{self.partition} could not be compacted and is as it was: {self.reason}"
 
 
+class CompactionPassedOver(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition} is compacted, but for what cannot be read, which stays: {self.reason}. Once no reader"
+            " needs what stands before it, DeleteRecords removes it."
+        )
+
+
 class PartitionRevived(Fact):
     partition: str
     end_offset: int

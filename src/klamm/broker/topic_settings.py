@@ -44,6 +44,7 @@ def topic_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> TopicS
         append_time=values["message.timestamp.type"] == "LogAppendTime",
         timestamp_before_max_ms=values["message.timestamp.before.max.ms"],
         timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
+        validate=values["klamm.validate.records"],
         compression=codec,
         compression_level=None if level == CODECS_DEFAULT and codec is Codec.GZIP else level,
         max_producers=config.integer("klamm.partition.max.producers"),

@@ -12,4 +12,8 @@ How many idempotent producers a partition remembers, and a broker. Of more, the 
 What members of one group may say about themselves and be given, in bytes, and of all groups of a broker.
     +klamm.group.max.bytes     long  16777216   >=1  fixed
     +klamm.groups.max.bytes    long  134217728  >=1  fixed
+
+# What is accepted
+Whether each record is looked at before it is stored: what some client could not read would stop it for ever.
+    +klamm.validate.records  boolean  true  .  cluster
 """

@@ -51,6 +51,8 @@ How hard the codec works when the broker itself compresses.
     compression.gzip.level           int      -1          gzip-level    topic
     compression.lz4.level            int      9           1..17         topic
     compression.zstd.level           int      3           -131072..22   topic
+Whether each record is looked at before it is stored: what some client could not read would stop it for ever.
+    +klamm.validate.records          boolean  true        .             topic
 
 # Replicas
 With acks=all, a write needs this many replicas in sync, the leader included.
@@ -89,6 +91,7 @@ SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "flush.messages": (("log.flush.interval.messages", 1),),
     "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
     "index.interval.bytes": (("log.index.interval.bytes", 1),),
+    "klamm.validate.records": (("klamm.validate.records", 1),),
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
     "local.retention.ms": (("log.local.retention.ms", 1),),
     "max.compaction.lag.ms": (("log.cleaner.max.compaction.lag.ms", 1),),

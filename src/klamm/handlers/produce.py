@@ -2,7 +2,8 @@
 
 acks=0 gets no answer at all; an error closes the connection, which is all such a client can notice. acks=1 waits for
 this broker's log, acks=all for the high watermark. Up to version 12 topics have names, from 13 on ids. Batches travel
-untouched: what `records/batch.py` checks is the header and the checksum.
+untouched, but they are looked at, header and records, before they are stored. Where that takes long (a megabyte may
+decompress to a gigabyte) it goes on in slices, on a copy, and the connection waits: a batch does not overtake another.
 
 Not the leader: the answer says who is (10+). With acks=all, too few in-sync replicas are NOT_ENOUGH_REPLICAS before the
 batch is in the log, and NOT_ENOUGH_REPLICAS_AFTER_APPEND if they became too few while it waited for the others.
@@ -12,16 +13,18 @@ Left out: transactional batches (they come with the transaction coordinator) are
 
 from collections.abc import Callable
 
-from klamm.broker.answer import Answer, Committed, Durable, Later, Reply, Silence
+from klamm.broker.answer import Again, Answer, Committed, Durable, Finished, Later, Reply, Silence
 from klamm.broker.call import Call
+from klamm.broker.slices import Work
 from klamm.controller.names import INTERNAL
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.leaders import current_leader, leader_endpoints
 from klamm.ids import NO_BROKER, BrokerId, Now, Offset
-from klamm.log.log import RefusedRecords
+from klamm.log.log import Appended, RefusedRecords, TakesLong
 from klamm.partition.partition import ALL, Partition
 from klamm.records.batch import ATTRIBUTES_AT, CODEC_BITS, HEADER_BYTES, TRANSACTIONAL_BIT, read_header
 from klamm.records.compression import Codec
+from klamm.records.validation import Validation
 from klamm.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -35,6 +38,10 @@ from klamm.wire.messages.produce import (
 
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_IDS = 13
+LARGE_BYTES = 128 << 10
+PATIENCE_MS = 600_000.0
+"""Clients give up long before, and what they no longer wait for is not gone on with."""
+
 ADMINISTRATOR = "__admin_client"
 """The client id under which Kafka lets tools write to topics of the brokers'."""
 
@@ -43,20 +50,40 @@ def handle(request: ProduceRequest, call: Call) -> Answer:
     acks = request.acks
     if acks not in (ALL, 0, 1):
         return Reply(_refused(request, ErrorCode.INVALID_REQUIRED_ACKS))
+    if not call.broker.keeping.has_room and _may_take_long(request):
+        return Again()
     waiting: list[_Unsafe] = []
     refused: list[PartitionProduceResponse] = []
-    topics = [_append_topic(topic, acks, call, waiting, refused) for topic in request.topic_data]
+    unlooked: list[_Unlooked] = []
+    topics = [_append_topic(topic, acks, call, waiting, refused, unlooked) for topic in request.topic_data]
     response = ProduceResponse(responses=topics)
+    if unlooked:
+        return Later(
+            until=Finished(_work(unlooked, acks, call, waiting, refused)),
+            deadline_ms=call.now.monotonic_ms + PATIENCE_MS,
+            then=lambda now, in_time: _when_appended(response, request, waiting, refused, call, now, in_time),
+        )
     if acks == 0:
         return Silence(close=bool(refused))
     if not waiting:
         if refused:
             _name_leaders(response, call)
         return Reply(response)
-    condition: type[Committed | Durable] = Durable if acks == 1 else Committed
+    return _when_safe(response, request, waiting, refused, call, call.now)
+
+
+def _when_safe(
+    response: ProduceResponse,
+    request: ProduceRequest,
+    waiting: "list[_Unsafe]",
+    refused: list[PartitionProduceResponse],
+    call: Call,
+    now: Now,
+) -> Later:
+    condition: type[Committed | Durable] = Durable if request.acks == 1 else Committed
     return Later(
         until=condition([(each.partition, each.end) for each in waiting]),
-        deadline_ms=call.now.monotonic_ms + max(0, request.timeout_ms),
+        deadline_ms=now.monotonic_ms + max(0, request.timeout_ms),
         then=_when_known(response, waiting, refused, condition, call),
     )
 
@@ -73,12 +100,109 @@ class _Unsafe:
         self.answer = answer
 
 
+class _Unlooked:
+    """A batch, kept, whose records are still to be looked at, or one that came behind such a batch."""
+
+    __slots__ = ("answer", "partition", "records", "validation")
+
+    def __init__(
+        self,
+        partition: Partition,
+        records: memoryview,
+        answer: PartitionProduceResponse,
+        validation: Validation | None,
+    ) -> None:
+        self.partition = partition
+        self.records = memoryview(bytearray(records))
+        self.answer = answer
+        self.validation = validation
+        if validation is not None:
+            validation.keep(self.records)
+
+
+def _may_take_long(request: ProduceRequest) -> bool:
+    return any(
+        data.records is not None
+        and len(data.records) >= HEADER_BYTES
+        and (len(data.records) > LARGE_BYTES or data.records[ATTRIBUTES_AT + 1] & CODEC_BITS)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
+
+
+def _work(
+    unlooked: list[_Unlooked],
+    acks: int,
+    call: Call,
+    waiting: list[_Unsafe],
+    refused: list[PartitionProduceResponse],
+) -> Work:
+    """Look at them, and append them, one after the other. It has begun, so that whoever drops it ends it."""
+    work = _looking(unlooked, acks, call, waiting, refused)
+    next(work)
+    return work
+
+
+def _looking(
+    unlooked: list[_Unlooked],
+    acks: int,
+    call: Call,
+    waiting: list[_Unsafe],
+    refused: list[PartitionProduceResponse],
+) -> Work:
+    keeping = call.broker.keeping
+    size = sum(len(each.records) for each in unlooked)
+    keeping.keep(size)
+    now = call.now
+    try:
+        for each in unlooked:
+            yield None
+            while True:
+                try:
+                    while each.validation is not None and not each.validation.step():
+                        now = (yield None) or now
+                    appended = each.partition.append(each.records, acks, now, validation=each.validation, may_wait=True)
+                except TakesLong as long:
+                    each.validation = long.validation
+                    continue
+                except KafkaError as error:
+                    _refuse(each.answer, error)
+                    refused.append(each.answer)
+                else:
+                    _take(each.answer, each.partition, appended, acks, waiting)
+                break
+            each.records = memoryview(b"")
+    finally:
+        keeping.let_go(size)
+
+
+def _when_appended(
+    response: ProduceResponse,
+    request: ProduceRequest,
+    waiting: list[_Unsafe],
+    refused: list[PartitionProduceResponse],
+    call: Call,
+    now: Now,
+    in_time: bool,
+) -> object:
+    """Those that were not looked at in time keep the answer they got first."""
+    if request.acks == 0:
+        return Silence(close=bool(refused) or not in_time)
+    if waiting:
+        later = _when_safe(response, request, waiting, refused, call, now)
+        return later if in_time else later.then(now, False)
+    if refused:
+        _name_leaders(response, call)
+    return response
+
+
 def _append_topic(
     topic: TopicProduceData,
     acks: int,
     call: Call,
     waiting: list[_Unsafe],
     refused: list[PartitionProduceResponse],
+    unlooked: list[_Unlooked],
 ) -> TopicProduceResponse:
     partitions = call.broker.partitions
     now = call.now
@@ -100,9 +224,9 @@ def _append_topic(
         elif partition.topic_partition.topic in INTERNAL and call.client_id != ADMINISTRATOR:
             answer = _failed(index, ErrorCode.INVALID_TOPIC_EXCEPTION, "this topic is the brokers' own")
         else:
-            answer = _append(partition, index, data.records, acks, now, waiting, call.version)
+            answer = _append(partition, index, data.records, acks, now, waiting, unlooked, call.version)
         answers.append(answer)
-        if answer.error_code:
+        if answer.error_code and answer.error_code != ErrorCode.REQUEST_TIMED_OUT:
             refused.append(answer)
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
 
@@ -114,6 +238,7 @@ def _append(
     acks: int,
     now: Now,
     waiting: list[_Unsafe],
+    unlooked: list[_Unlooked],
     version: int,
 ) -> PartitionProduceResponse:
     try:
@@ -123,13 +248,16 @@ def _append(
             _check_codec(records)
         if len(records) >= HEADER_BYTES and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL_BIT:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there are no transactions here yet")
-        appended = partition.append(records, acks, now)
-    except RefusedRecords as refused:
-        answer = _failed(index, refused.code, refused.message)
-        answer.record_errors = [BatchIndexAndErrorMessage(*each) for each in refused.errors]
-        return answer
+        if unlooked and any(each.partition is partition for each in unlooked):
+            return _postponed(partition, index, records, None, unlooked)
+        appended = partition.append(records, acks, now, may_wait=True)
+    except TakesLong as long:
+        assert records is not None
+        return _postponed(partition, index, records, long.validation, unlooked)
     except KafkaError as error:
-        return _failed(index, error.code, error.message)
+        answer = PartitionProduceResponse(index=index)
+        _refuse(answer, error)
+        return answer
     answer = PartitionProduceResponse(
         index=index,
         error_code=0,
@@ -137,10 +265,43 @@ def _append(
         log_append_time_ms=appended.append_time_ms,
         log_start_offset=partition.log.start_offset,
     )
+    _note_unsafe(answer, partition, appended, acks, waiting)
+    return answer
+
+
+def _postponed(
+    partition: Partition, index: int, records: memoryview, validation: Validation | None, unlooked: list[_Unlooked]
+) -> PartitionProduceResponse:
+    """The answer to what is looked at later. It is what its producer hears if that never ends."""
+    answer = _failed(index, ErrorCode.REQUEST_TIMED_OUT, None)
+    unlooked.append(_Unlooked(partition, records, answer, validation))
+    return answer
+
+
+def _take(
+    answer: PartitionProduceResponse, partition: Partition, appended: Appended, acks: int, waiting: list[_Unsafe]
+) -> None:
+    answer.error_code = 0
+    answer.base_offset = appended.base_offset
+    answer.log_append_time_ms = appended.append_time_ms
+    answer.log_start_offset = partition.log.start_offset
+    _note_unsafe(answer, partition, appended, acks, waiting)
+
+
+def _note_unsafe(
+    answer: PartitionProduceResponse, partition: Partition, appended: Appended, acks: int, waiting: list[_Unsafe]
+) -> None:
     end = appended.last_offset + 1
     if (partition.high_watermark if acks == ALL else partition.durable_end) < end:
         waiting.append(_Unsafe(partition, end, answer))
-    return answer
+
+
+def _refuse(answer: PartitionProduceResponse, error: KafkaError) -> None:
+    answer.error_code = error.code
+    answer.error_message = error.message
+    answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+    if isinstance(error, RefusedRecords):
+        answer.record_errors = [BatchIndexAndErrorMessage(*each) for each in error.errors]
 
 
 def _check_codec(records: memoryview) -> None:

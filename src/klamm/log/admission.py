@@ -1,9 +1,11 @@
-"""What a topic's own rules do to a producer's batch before it is appended.
+"""What becomes of a producer's batch before it is appended.
 
-Most topics have none but a window for timestamps, which the header answers. The records are looked at only if the
-topic is compacted (every record needs a key), or if the header shows a time outside the window; then the producer is
-told which records are wrong. Another codec than the producer's (`compression.type`) packs them anew, LogAppendTime
-changes the header.
+Every record is looked at (`records/validation.py`), unless `klamm.validate.records` says no: then only where the topic
+is compacted (every record needs a key) or the header shows a time outside the window. The producer is told which
+records are wrong. A header whose largest timestamp is not that of its records is corrected. Another codec than the
+producer's (`compression.type`) packs them anew, LogAppendTime changes the header.
+
+A look may take long; who appends may say what to do then.
 """
 
 from klamm.errors import ErrorCode, KafkaError
@@ -11,11 +13,21 @@ from klamm.log.settings import LogSettings
 from klamm.records.batch import Batch, read_header, set_append_time, set_max_timestamp
 from klamm.records.builder import recompressed
 from klamm.records.compression import DECOMPRESSED_LIMIT_BYTES
-from klamm.records.record import validate_records
+from klamm.records.decompression import MOST_BYTES
+from klamm.records.validation import Validation, validated
+from klamm.records.walking import LATEST_MS
 
 LARGEST_RATIO = 16
 LEAST_LIMIT_BYTES = 1 << 20
-"""A batch may be so many times larger than `max.message.bytes` once it is decompressed, or so large in any case."""
+"""Where records have to be unpacked as a whole, by compaction or for another codec, a batch may be so many times larger
+than `max.message.bytes` then, or so large in any case."""
+
+
+class TakesLong(Exception):  # noqa: N818
+    """Nothing was appended yet: there is more to look at than one step should. Do it, and append again with this."""
+
+    def __init__(self, validation: Validation) -> None:
+        self.validation = validation
 
 
 def is_timely(batch: Batch, settings: LogSettings, now_ms: int) -> bool:
@@ -26,28 +38,47 @@ def is_timely(batch: Batch, settings: LogSettings, now_ms: int) -> bool:
     )  # fmt: skip
 
 
+def youngest_of(
+    view: memoryview, batch: Batch, settings: LogSettings, now_ms: int, done: Validation | None, may_wait: bool
+) -> int:
+    """The largest timestamp of records of which each may be stored, or an `InvalidBatch` that says what is wrong."""
+    if done is not None:
+        return done.youngest
+    found = validated(
+        view,
+        batch,
+        settings.compact,
+        0 if settings.append_time else now_ms - settings.timestamp_before_max_ms,
+        LATEST_MS if settings.append_time else now_ms + settings.timestamp_after_max_ms,
+        unpacked_limit(settings) if settings.compact or settings.compression is not None else MOST_BYTES,
+    )
+    if found.__class__ is int:
+        return found
+    assert isinstance(found, Validation)
+    if may_wait:
+        raise TakesLong(found)
+    return found.finish()
+
+
 def admitted(view: memoryview, batch: Batch, settings: LogSettings, now_ms: int) -> tuple[memoryview, Batch]:
-    """The batch as this topic stores it, or an `InvalidRecords` that names what is wrong with it."""
-    suspicious = not settings.append_time and not is_timely(batch, settings, now_ms)
-    limit = min(DECOMPRESSED_LIMIT_BYTES, max(LEAST_LIMIT_BYTES, LARGEST_RATIO * settings.max_message_bytes))
-    if settings.compact or suspicious:
-        youngest = validate_records(
-            view,
-            batch,
-            need_keys=settings.compact,
-            earliest_ms=None if settings.append_time else now_ms - settings.timestamp_before_max_ms,
-            latest_ms=None if settings.append_time else now_ms + settings.timestamp_after_max_ms,
-            limit=limit,
-        )
-        if suspicious:
-            # The records are fine: some clients write the time of another record into the header.
-            set_max_timestamp(view, youngest)
+    """The batch as this topic stores it."""
     if settings.compression is not None and settings.compression != batch.codec:
+        limit = unpacked_limit(settings)
         view = memoryview(recompressed(view, settings.compression, level=settings.compression_level, limit=limit))
         check_size(len(view), settings)
     if settings.append_time:
         set_append_time(view, now_ms)
     return view, read_header(view)
+
+
+def with_max_timestamp(view: memoryview, youngest_ms: int) -> Batch:
+    """Some clients write the time of another record into the header."""
+    set_max_timestamp(view, youngest_ms)
+    return read_header(view)
+
+
+def unpacked_limit(settings: LogSettings) -> int:
+    return min(DECOMPRESSED_LIMIT_BYTES, max(LEAST_LIMIT_BYTES, LARGEST_RATIO * settings.max_message_bytes))
 
 
 def check_size(size: int, settings: LogSettings) -> None:

@@ -7,6 +7,9 @@ itself carries that deadline (the delete horizon, in place of its base timestamp
 A batch that loses records keeps its offsets and its producer's sequence numbers. One that loses all of them goes,
 unless it is the last of a producer, whose next batch has to follow on it, or the last of its segment; then its header
 stays.
+A batch whose records cannot be read stays as it is, and neither supersedes nor is superseded: it was stored before
+records were looked at, or where they are not.
+
 Control batches stay as they are. Records of transactions can be superseded but supersede nothing, because here nobody
 knows whether they were aborted.
 """
@@ -18,6 +21,7 @@ from klamm.ids import Offset, ProducerId
 from klamm.records.batch import Batch
 from klamm.records.builder import rebuilt
 from klamm.records.compression import Codec
+from klamm.records.invalid import InvalidBatch
 from klamm.records.record import Record, records_of
 
 if TYPE_CHECKING:
@@ -27,19 +31,31 @@ if TYPE_CHECKING:
 class LastOffsets:
     """The last offset of every key in a part of the log. It holds hashes, not keys: these may be large."""
 
-    __slots__ = ("_offsets", "seen_to")
+    __slots__ = ("_offsets", "seen_to", "unreadable")
 
     def __init__(self) -> None:
         self._offsets: dict[bytes, Offset] = {}
+        self.unreadable: InvalidBatch | None = None
+        """Why the first batch that could not be read could not be."""
         self.seen_to: Offset = 0
         """Where that part of the log ends."""
 
     def note(self, batch: Batch, view: memoryview, first_offset: Offset) -> None:
         if not batch.is_control and not batch.is_transactional:
-            for record in records_of(view):
+            # All of them or none: a record in front of what cannot be read is no reason to remove an older one.
+            for record in self.records_of(batch, view) or ():
                 if record.key is not None and record.offset >= first_offset:
                     self._offsets[_hash(record.key)] = record.offset
         self.seen_to = batch.next_offset
+
+    def records_of(self, batch: Batch, view: memoryview) -> list[Record] | None:
+        """None if they cannot be read."""
+        try:
+            return list(records_of(view))
+        except InvalidBatch as error:
+            if self.unreadable is None:
+                self.unreadable = InvalidBatch(error.code, f"{batch}: {error}")
+            return None
 
     def is_last(self, key: bytes, offset: Offset) -> bool:
         return offset >= self._offsets.get(_hash(key), -1)
@@ -67,7 +83,9 @@ class Cleaner:
         """The batch as it stays; None if it goes."""
         if batch.is_control:
             return view
-        records = list(records_of(view))
+        records = self._last_offsets.records_of(batch, view)
+        if records is None:
+            return view
         horizon_ms = batch.delete_horizon_ms
         kept = [record for record in records if self._stays(record, horizon_ms)]
         if not kept:

@@ -91,6 +91,11 @@ class Compaction:
         """Once it is done: the first dirty offset of the next compaction, for the `cleaner-offset-checkpoint`."""
         return self._keys.seen_to if self.is_done else self._dirty.first_offset
 
+    @property
+    def unreadable(self) -> InvalidBatch | None:
+        """Of batches that were passed over and stay, what is wrong with the first."""
+        return self._keys.unreadable
+
     def step(self, budget_bytes: int) -> bool:
         """Work through about so many bytes; whether all is done. A log that cannot be read, or a disk that takes no
         copy, ends the compaction with an exception and leaves the log as it was."""

@@ -20,7 +20,7 @@ from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell, unheard
 from klamm.ids import Epoch, Now, Offset
 from klamm.log import timing
-from klamm.log.admission import admitted, check_size, is_timely
+from klamm.log.admission import TakesLong, admitted, check_size, is_timely, with_max_timestamp, youngest_of
 from klamm.log.compaction import MAX_KEYS, Compaction, dirty_range
 from klamm.log.files import DiskFailed, DiskFull, File, Files
 from klamm.log.following import checked_run
@@ -36,8 +36,9 @@ from klamm.log.walking import time_of
 from klamm.records.batch import Batch, checked, read_header, stamp
 from klamm.records.builder import BatchBuilder
 from klamm.records.record import InvalidRecords as RefusedRecords
+from klamm.records.validation import Validation
 
-__all__ = ["Appended", "Log", "RefusedRecords"]
+__all__ = ["Appended", "Log", "RefusedRecords", "TakesLong"]
 
 _NO_LIMIT = 2**63 - 1
 
@@ -60,11 +61,11 @@ class Appended:
 
 class Log:
     __slots__ = (
+        "_changes_batches",
         "_compaction",
         "_files",
         "_flush_cap",
         "_flushes",
-        "_has_rules",
         "_make_directory",
         "_settings",
         "_shelf",
@@ -143,8 +144,17 @@ class Log:
 
     # Writing.
 
-    def append_as_leader(self, view: memoryview, leader_epoch: Epoch, now: Now) -> Appended:
-        """Check, judge, stamp and write one batch of a producer. The view must be writable; it is changed in place."""
+    def append_as_leader(
+        self,
+        view: memoryview,
+        leader_epoch: Epoch,
+        now: Now,
+        *,
+        validation: Validation | None = None,
+        may_wait: bool = False,
+    ) -> Appended:
+        """Check, judge, stamp and write one batch of a producer. The view must be writable; it is changed in place. Who
+        may wait hears `TakesLong` where looking at the records would, and comes again with the validation done."""
         settings = self._settings
         if len(view) > settings.max_message_bytes:
             check_size(len(view), settings)
@@ -155,7 +165,15 @@ class Log:
                 # A log that failed in the middle of a truncation may remember what it no longer holds.
                 self._check_sound()
                 return Appended(repeated.base_offset, repeated.last_offset, repeated.timestamp, True)
-        if self._has_rules or not is_timely(batch, settings, now.wall_ms):
+        if (
+            settings.validate
+            or settings.compact
+            or not (settings.append_time or is_timely(batch, settings, now.wall_ms))
+        ):
+            youngest_ms = youngest_of(view, batch, settings, now.wall_ms, validation, may_wait)
+            if youngest_ms != batch.max_timestamp and not settings.append_time:
+                batch = with_max_timestamp(view, youngest_ms)
+        if self._changes_batches:
             view, batch = admitted(view, batch, settings, now.wall_ms)
         try:
             return self._append(view, batch, leader_epoch, now)
@@ -251,7 +269,7 @@ class Log:
     @settings.setter
     def settings(self, settings: LogSettings) -> None:
         self._settings = settings
-        self._has_rules = settings.compact or settings.append_time or settings.compression is not None
+        self._changes_batches = settings.append_time or settings.compression is not None
         self.segments.configure(settings)
 
     # Flushing.

@@ -34,6 +34,8 @@ class LogSettings:
     """`message.timestamp.type` is LogAppendTime."""
     timestamp_before_max_ms: int = FOREVER_MS
     timestamp_after_max_ms: int = 60 * 60 * 1000
+    validate: bool = True
+    """`klamm.validate.records`"""
     compression: Codec | None = None
     """None keeps the producer's codec."""
     compression_level: int | None = None

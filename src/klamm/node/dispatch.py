@@ -9,9 +9,10 @@ version 0 with UNSUPPORTED_VERSION and the list.
 """
 
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any, TypeAlias
 
-from klamm.broker.answer import Answer, Changed, Elsewhere, Finished, Later, Reply, Silence, Wait
+from klamm.broker.answer import Again, Answer, Changed, Elsewhere, Finished, Later, Reply, Silence, Wait
 from klamm.broker.broker import Broker
 from klamm.broker.call import Call
 from klamm.broker.slices import Work
@@ -179,6 +180,10 @@ class Dispatch:
             patience_ms = max(getattr(request, "timeout_ms", FORWARDING_MS), LEAST_FORWARDING_MS)
             place = Place(key, version, header.correlation_id)
             self._forward(frame, connection, place, now.monotonic_ms + patience_ms, now)
+            return True
+        if answer.__class__ is Again:
+            connection.is_busy = connection.gives_back = True
+            self._broker.keeping.wait(partial(self._free, connection))
             return True
         assert isinstance(answer, Silence)
         served.unanswered += 1
@@ -415,6 +420,10 @@ class Dispatch:
         connection.wait(place)
         connection.is_busy = True
         self._broker.slices.add(work, done, lambda: connection.is_gone, connection.id)
+
+    def _free(self, connection: ServerConnection) -> None:
+        connection.is_busy = False
+        self._touch(connection)
 
     def _failed(self, peer: str, key: int, version: int) -> None:
         """A mistake of ours. The client's connection ends, everybody else goes on, and a person can read about it."""

@@ -9,7 +9,7 @@ it, get the whole request; they may answer with work of their own (`Finished`).
 from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
-from klamm.broker.answer import Answer, Changed, Elsewhere, Finished, Later, Reply, Silence, Wait
+from klamm.broker.answer import Again, Answer, Changed, Elsewhere, Finished, Later, Reply, Silence, Wait
 from klamm.broker.call import Call
 from klamm.broker.slices import Work
 from klamm.broker.speaker import Unconfirmed
@@ -134,7 +134,9 @@ class LargeRequest:
         while True:
             try:
                 answer = self._handle(request, self._call(now))
-                break
+                if not isinstance(answer, Again):
+                    break
+                now = yield None
             except Unconfirmed as unconfirmed:
                 if self._confirm is None:
                     raise
@@ -149,10 +151,18 @@ class LargeRequest:
         elif isinstance(answer, Elsewhere):
             assert self._api.key not in IN_PARTS, "a part of a request cannot be passed on"
             self.is_elsewhere = True
+        elif isinstance(answer, Again):
+            raise AssertionError("it was asked again until there was room")
         elif isinstance(answer.until, Finished):
             yield from answer.until.work
             now = yield None
-            self._responses.append(answer.then(now, True))
+            response = answer.then(now, True)
+            if isinstance(response, Later):
+                self._wait(response)
+            elif isinstance(response, Silence):
+                self.closes = self.closes or response.close
+            else:
+                self._responses.append(response)
         else:
             self._wait(answer)
 

@@ -183,7 +183,8 @@ class Node:
             cost += COST.get(frame[1], MOST_COST)
             left -= 1
             if connection.is_busy:
-                self._pause(connection, left)
+                self._pause(connection, left + connection.gives_back)
+                connection.gives_back = False
                 return
 
     def _drained(self, event: Drained, now: Now) -> None:

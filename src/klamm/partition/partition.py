@@ -27,6 +27,7 @@ from klamm.partition.progress import NO_BROKER_EPOCH, Progress
 from klamm.partition.surroundings import Surroundings
 from klamm.partition.traffic import Traffic
 from klamm.partition.watermark import followers_watermark
+from klamm.records.validation import Validation
 
 ALL = -1
 """A producer that waits for all in-sync replicas."""
@@ -228,15 +229,23 @@ class Partition:
 
     # Writing.
 
-    def append(self, view: memoryview, acks: int, now: Now) -> Appended:
+    def append(
+        self,
+        view: memoryview,
+        acks: int,
+        now: Now,
+        *,
+        validation: Validation | None = None,
+        may_wait: bool = False,
+    ) -> Appended:
         """Append one batch of a producer. It is committed at once where this is the only replica, else when the others
-        have it."""
+        have it. Who may wait: see `Log.append_as_leader`."""
         if self.failure is not None or self.leader != self.me:
             self.check_serving()
         if acks == ALL and len(self.in_sync) < self.min_in_sync:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
-            appended = self.log.append_as_leader(view, self.leader_epoch, now)
+            appended = self.log.append_as_leader(view, self.leader_epoch, now, validation=validation, may_wait=may_wait)
         except DiskFailed as error:
             self._disk_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error

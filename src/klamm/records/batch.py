@@ -3,7 +3,7 @@
 A batch is 61 bytes of header and its records, perhaps compressed. The CRC covers everything from the attributes to the
 end, so base offset and leader epoch, which stand before it, can be written into a producer's bytes without touching
 the rest. `checked` is the door: a `Batch` that came through it may be trusted by everyone inside. It looks at the
-header and the CRC and never at single records; `record.validate_records` does that for topics that need it.
+header and the CRC; `validation.py` looks at the records.
 
 Error codes are those of Kafka 4.3. We are stricter where no client would notice and the log would suffer: bytes behind
 the batch that are not another one, a claim of LogAppendTime or of a delete horizon, timestamps before 1970 other than

@@ -34,6 +34,18 @@ class Codec(IntEnum):
     ZSTD = 4
 
 
+class Packed:
+    """A batch's records as they were sent. Who needs them longer than a step copies them while they are there."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+
 def by_name(name: str) -> Codec:
     """The codec that `compression.type` calls so; ValueError for `producer`, `uncompressed` and what does not exist."""
     for codec in Codec:
@@ -74,7 +86,7 @@ def decompressed(codec: Codec, data: Buffer, limit: int = DECOMPRESSED_LIMIT_BYT
         output = memoryview(bytearray(min(bound, limit)))
         return output[: decompress_into(view, output)]
     except (cramjam.DecompressionError, ValueError, IndexError, struct_error) as error:
-        raise _refused(codec, str(error)) from error
+        raise refused(codec, str(error)) from error
 
 
 # gzip
@@ -100,7 +112,7 @@ _XERIAL_HEADER = _XERIAL_MAGIC + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_CHUNK_BYTES = 32 * 2**10
 _CHUNK_LENGTH = Struct(">i")
 # The best element copies 64 bytes and takes three.
-_SNAPPY_BEST_RATIO = 22
+SNAPPY_BEST_RATIO = 22
 
 
 def _xerial(data: memoryview) -> bytes:
@@ -113,10 +125,10 @@ def _xerial(data: memoryview) -> bytes:
 
 
 def _unsnapped(data: memoryview, limit: int) -> memoryview:
-    chunks = list(_xerial_chunks(data)) if data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC else [data]
+    chunks = [data[start:end] for start, end in snappy_chunks(Packed(data))]
     sizes = [cramjam.snappy.decompress_raw_len(chunk) for chunk in chunks]
     total = sum(sizes)
-    if total > min(limit, len(data) * _SNAPPY_BEST_RATIO):
+    if total > min(limit, len(data) * SNAPPY_BEST_RATIO):
         raise ValueError(f"{len(data)} bytes of snappy claim to be {total}")
     output = memoryview(bytearray(total))
     position = 0
@@ -126,38 +138,44 @@ def _unsnapped(data: memoryview, limit: int) -> memoryview:
     return output
 
 
-def _xerial_chunks(data: memoryview) -> Iterator[memoryview]:
+def snappy_chunks(packed: Packed) -> Iterator[tuple[int, int]]:
+    """Where each chunk begins and ends. The raw format is one chunk, without a header."""
+    if packed.view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        yield 0, len(packed)
+        return
     position = len(_XERIAL_HEADER)
-    if len(data) < position:
+    if len(packed) < position:
         raise ValueError("a snappy stream without its versions")
-    while position < len(data):
-        (length,) = _CHUNK_LENGTH.unpack_from(data, position)
+    while position < len(packed):
+        if position + _CHUNK_LENGTH.size > len(packed):
+            raise ValueError("a snappy stream that ends too early")
+        (length,) = _CHUNK_LENGTH.unpack_from(packed.view, position)
         position += _CHUNK_LENGTH.size
-        if not 0 < length <= len(data) - position:
-            raise ValueError(f"a snappy chunk of {length} bytes where {len(data) - position} remain")
-        yield data[position : position + length]
+        if not 0 < length <= len(packed) - position:
+            raise ValueError(f"a snappy chunk of {length} bytes where {len(packed) - position} remain")
+        yield position, position + length
         position += length
 
 
 # lz4
 
-_LZ4_MAGIC = 0x184D2204
+LZ4_MAGIC = 0x184D2204
 _LZ4_START = Struct("<IBB")
-_LZ4_BLOCK_SIZE = Struct("<I")
-_LZ4_BEST_RATIO = 255
+LZ4_BLOCK_SIZE = Struct("<I")
+LZ4_BEST_RATIO = 255
 
 
 def _lz4_bound(data: memoryview, limit: int) -> int:
     """Every block of the frame may be as large as the frame's header allows."""
     magic, flags, block_descriptor = _LZ4_START.unpack_from(data)
-    if magic != _LZ4_MAGIC:
+    if magic != LZ4_MAGIC:
         raise ValueError("not an lz4 frame")
-    largest = min(1 << 8 + 2 * (block_descriptor >> 4 & 7), len(data) * _LZ4_BEST_RATIO)
+    largest = min(1 << 8 + 2 * (block_descriptor >> 4 & 7), len(data) * LZ4_BEST_RATIO)
     block_checksum = 4 if flags & 0x10 else 0
     position = _LZ4_START.size + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0) + 1
     bound = 0
     while bound < limit:
-        (size,) = _LZ4_BLOCK_SIZE.unpack_from(data, position)
+        (size,) = LZ4_BLOCK_SIZE.unpack_from(data, position)
         if size == 0:
             break
         bound += largest
@@ -171,32 +189,43 @@ _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_START = Struct("<IB")
 _ZSTD_SMALL_WINDOW_BYTES = 8 * 2**20
-_ZSTD_LARGEST_BLOCK_BYTES = 128 * 2**10
-_ZSTD_RUN_LENGTH_BLOCK = 1
+ZSTD_LARGEST_BLOCK_BYTES = 128 * 2**10
+ZSTD_RUN_LENGTH_BLOCK = 1
 _ZSTD_DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _ZSTD_CONTENT_SIZE_BYTES = (0, 2, 4, 8)
+_ZSTD_CHECKSUM = 0x04
 
 
 def _zstd_bound(data: memoryview, limit: int) -> int:
     """The content size, if the frame declares it, but no more than its blocks can hold."""
+    position, window_bytes, content_bytes, _ = zstd_start(data)
+    if window_bytes > _ZSTD_SMALL_WINDOW_BYTES:
+        # The decoder keeps a window's worth of output for itself, so there is half as much left for us.
+        limit //= 2
+    if content_bytes is not None and content_bytes > limit:
+        raise ValueError(f"a zstd frame of {content_bytes} bytes, {limit} are allowed")
+    bound = min(_zstd_blocks_bound(data, position, limit), limit)
+    return bound if content_bytes is None else min(bound, content_bytes)
+
+
+def zstd_start(data: memoryview) -> tuple[int, int, int | None, bool]:
+    """Of a frame: where its blocks begin, its window, the size of its content if it says so, whether a checksum of four
+    bytes ends it."""
+    if len(data) < _ZSTD_START.size + 1:
+        raise ValueError("too short for a zstd frame")
     magic, descriptor = _ZSTD_START.unpack_from(data)
     if magic != _ZSTD_MAGIC:
         raise ValueError("not a zstd frame")
     single_segment = descriptor >> 5 & 1
     position = _ZSTD_START.size + (not single_segment) + _ZSTD_DICTIONARY_ID_BYTES[descriptor & 3]
     content_size_bytes = _ZSTD_CONTENT_SIZE_BYTES[descriptor >> 6] or single_segment
-    content_size = int.from_bytes(data[position : position + content_size_bytes], "little")
+    content_bytes = int.from_bytes(data[position : position + content_size_bytes], "little")
     if content_size_bytes == 2:
         # One byte counts to 255, two count from 256.
-        content_size += 256
-    window = content_size if single_segment else 1 << 10 + (data[_ZSTD_START.size] >> 3)
-    if window > _ZSTD_SMALL_WINDOW_BYTES:
-        # The decoder keeps a window's worth of output for itself, so there is half as much left for us.
-        limit //= 2
-    if content_size > limit:
-        raise ValueError(f"a zstd frame of {content_size} bytes, {limit} are allowed")
-    bound = _zstd_blocks_bound(data, position + content_size_bytes, limit)
-    return min(bound, limit, content_size) if content_size_bytes else min(bound, limit)
+        content_bytes += 256
+    window_bytes = content_bytes if single_segment else 1 << 10 + (data[_ZSTD_START.size] >> 3)
+    has_checksum = bool(descriptor & _ZSTD_CHECKSUM)
+    return position + content_size_bytes, window_bytes, content_bytes if content_size_bytes else None, has_checksum
 
 
 def _zstd_blocks_bound(data: memoryview, position: int, limit: int) -> int:
@@ -205,13 +234,13 @@ def _zstd_blocks_bound(data: memoryview, position: int, limit: int) -> int:
         header = int.from_bytes(data[position : position + 3], "little")
         if position + 3 > len(data):
             raise ValueError("a zstd frame without its last block")
-        bound += _ZSTD_LARGEST_BLOCK_BYTES
+        bound += ZSTD_LARGEST_BLOCK_BYTES
         if header & 1:
             break
-        position += 3 + (1 if header >> 1 & 3 == _ZSTD_RUN_LENGTH_BLOCK else header >> 3)
+        position += 3 + (1 if header >> 1 & 3 == ZSTD_RUN_LENGTH_BLOCK else header >> 3)
     return bound
 
 
-def _refused(codec: Codec, reason: str) -> InvalidBatch:
+def refused(codec: Codec, reason: str) -> InvalidBatch:
     """Not CORRUPT_MESSAGE: the CRC is right, so sending the same bytes again would not help."""
     return InvalidBatch(ErrorCode.INVALID_RECORD, f"records do not decompress as {codec.name.lower()}: {reason}")

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from klamm.codec.primitives import Buffer
 from klamm.errors import ErrorCode
-from klamm.records.batch import HEADER_BYTES, NO_TIMESTAMP, Batch, InvalidBatch, read_header
+from klamm.records.batch import HEADER_BYTES, Batch, InvalidBatch, read_header
 from klamm.records.compression import DECOMPRESSED_LIMIT_BYTES, Codec, decompressed
 
 Header: TypeAlias = tuple[str, bytes | None]
@@ -56,40 +56,6 @@ def records_of(view: Buffer, limit: int = DECOMPRESSED_LIMIT_BYTES) -> Iterator[
     # One copy, so that every key and value is a plain slice and none keeps the caller's buffer alive.
     body = bytes(decompressed(_known_codec(batch), view[HEADER_BYTES:], limit))
     return _decoded(batch, body)
-
-
-def validate_records(
-    view: Buffer,
-    batch: Batch,
-    *,
-    need_keys: bool = False,
-    earliest_ms: int | None = None,
-    latest_ms: int | None = None,
-    limit: int = DECOMPRESSED_LIMIT_BYTES,
-) -> int:
-    """Look at every record of a producer's batch whose header was `checked`; the youngest's timestamp.
-
-    `InvalidRecords` names the bad ones. `need_keys` is for compacted topics. Timestamps outside
-    `earliest_ms..latest_ms` are refused, except -1, which means that the producer has none. No record is kept: a batch
-    of a megabyte can hold millions.
-    """
-    errors: list[tuple[int, str]] = []
-    code = ErrorCode.INVALID_RECORD
-    youngest = NO_TIMESTAMP
-    for index, record in enumerate(records_of(view, limit)):
-        youngest = max(youngest, record.timestamp)
-        if record.offset - batch.base_offset != index:
-            errors.append((index, f"offset delta {record.offset - batch.base_offset} where {index} belongs"))
-        elif need_keys and record.key is None:
-            errors.append((index, "a compacted topic takes no record without a key"))
-        elif not _is_timely(record.timestamp, earliest_ms, latest_ms):
-            code = ErrorCode.INVALID_TIMESTAMP
-            errors.append((index, f"timestamp {record.timestamp} is not within {earliest_ms}..{latest_ms}"))
-        if len(errors) == MOST_ERRORS:
-            break
-    if errors:
-        raise InvalidRecords(code, errors)
-    return youngest
 
 
 def encode_record(
@@ -244,12 +210,6 @@ def _append_number(out: bytearray, number: int) -> None:
         out.append(zigzag & 0x7F | 0x80)
         zigzag >>= 7
     out.append(zigzag)
-
-
-def _is_timely(timestamp: int, earliest_ms: int | None, latest_ms: int | None) -> bool:
-    if timestamp == NO_TIMESTAMP:
-        return True
-    return (earliest_ms is None or timestamp >= earliest_ms) and (latest_ms is None or timestamp <= latest_ms)
 
 
 def _known_codec(batch: Batch) -> Codec:

@@ -218,10 +218,10 @@ class Coverage:
                 setattr(where, name, right)
 
     def _append(self, right: Any) -> Any:
-        def append(partition: Partition, view: memoryview, acks: int, now: Any) -> Any:
+        def append(partition: Partition, view: memoryview, acks: int, now: Any, **rest: Any) -> Any:
             self._note_try(partition, view)
             try:
-                return right(partition, view, acks, now)
+                return right(partition, view, acks, now, **rest)
             except KafkaError as error:
                 if error.code in OF_WRITES:
                     self.reached[OF_WRITES[error.code]] += 1
@@ -242,8 +242,8 @@ class Coverage:
         self._tries[name] = max(latest, batch.max_timestamp)
 
     def _append_as_leader(self, right: Any) -> Any:
-        def append_as_leader(log: Log, view: memoryview, leader_epoch: int, now: Any) -> Any:
-            appended = right(log, view, leader_epoch, now)
+        def append_as_leader(log: Log, view: memoryview, leader_epoch: int, now: Any, **rest: Any) -> Any:
+            appended = right(log, view, leader_epoch, now, **rest)
             self.reached["retry recognised"] += appended.duplicate
             return appended
 

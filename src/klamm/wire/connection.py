@@ -25,6 +25,7 @@ class ServerConnection:
         "awaits_speaker",
         "closing",
         "drained",
+        "gives_back",
         "id",
         "is_busy",
         "is_gone",
@@ -55,6 +56,8 @@ class ServerConnection:
         self.awaits_speaker = False
         """Whether the next request is not taken before we know whether that is true."""
         self.drained = True
+        self.gives_back = False
+        """Its last request was not handled and is to be offered again."""
         self.is_gone = False
         self.is_busy = False
         """A request of it is worked on in slices; what comes behind it must not overtake it."""

@@ -11,6 +11,7 @@ keep its clients waiting (check quorum).
 from dataclasses import dataclass
 
 from klamm.ids import BrokerId, Epoch, Now, Offset
+from klamm.quorum.claims import PAUSE_MS
 from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.majority import committed_offset
 from klamm.quorum.messages import Outgoing, ReplicaDescription
@@ -18,6 +19,9 @@ from klamm.quorum.voters import Voter, Voters
 
 OBSERVER_SESSION_MS = 300_000.0
 """An observer that was not heard of for so long is no longer described."""
+
+MOST_REPLICAS = 1_000
+"""Anybody may fetch and call himself an observer: so many are remembered, those that fetched last."""
 
 
 @dataclass(slots=True)
@@ -57,12 +61,21 @@ class Leading:
         self.telling: dict[BrokerId, Outgoing] = {}
         """Voters who are being told that this epoch has begun."""
         self._tell_ms: dict[BrokerId, float] = {}
+        self._doubted_ms: dict[BrokerId, float] = {}
+        """Voters in whose name somebody spoke of a later epoch, and when they are asked about it."""
+        self._askable_ms: dict[BrokerId, float] = {}
+        self.confirmed: set[ReplicaKey] = set()
+        """Replicas that are no voters, and whose node has said, asked where it is known to be, that it is they."""
+        self.to_confirm: dict[BrokerId, ReplicaKey] = {}
 
     # What fetches say.
 
-    def progress(self, key: ReplicaKey) -> Progress:
+    def progress(self, key: ReplicaKey, voters: Voters) -> Progress:
         found = self.replicas.get(key)
         if found is None:
+            if len(self.replicas) >= MOST_REPLICAS:
+                observers = [each for each in self.replicas if not voters.has(each)]
+                del self.replicas[min(observers, key=lambda each: self.replicas[each].fetched_ms)]
             found = self.replicas[key] = Progress()
         return found
 
@@ -98,7 +111,8 @@ class Leading:
     # Who has to be told that this epoch has begun.
 
     def to_tell(self, voters: Voters, now_ms: float, patience_ms: float) -> list[Voter]:
-        """Voters that do not fetch, though they could know by now."""
+        """Voters that do not fetch, though they could know by now, and those that are to say themselves what somebody
+        said in their name."""
         found = []
         for voter in voters.values():
             due_ms = self._tell_due_ms(voter, patience_ms)
@@ -111,6 +125,15 @@ class Leading:
         self.telling.pop(voter_id, None)
         self._tell_ms[voter_id] = next_ms
 
+    def asked(self, voter_id: BrokerId, outgoing: Outgoing, now_ms: float) -> None:
+        self.telling[voter_id] = outgoing
+        self._doubted_ms.pop(voter_id, None)
+        self._askable_ms[voter_id] = now_ms + PAUSE_MS
+
+    def doubt(self, voter_id: BrokerId, now_ms: float) -> None:
+        """Somebody says in its name that there is a later epoch. It may have been the voter: let it say so itself."""
+        self._doubted_ms.setdefault(voter_id, max(now_ms, self._askable_ms.get(voter_id, now_ms)))
+
     def next_tell_ms(self, voters: Voters, patience_ms: float) -> float | None:
         due = [self._tell_due_ms(voter, patience_ms) for voter in voters.values()]
         return min((each for each in due if each is not None), default=None)
@@ -120,7 +143,9 @@ class Leading:
             return None
         due_ms = self._tell_ms.get(voter.node_id, self.began_ms)
         progress = self.replicas.get(voter.key)
-        return max(due_ms, progress.fetched_ms + patience_ms) if progress and progress.fetched_ms >= 0 else due_ms
+        if progress and progress.fetched_ms >= 0:
+            due_ms = max(due_ms, progress.fetched_ms + patience_ms)
+        return min(due_ms, self._doubted_ms.get(voter.node_id, due_ms))
 
     def _end_of(self, voter: Voter) -> Offset:
         progress = self.replicas.get(voter.key)

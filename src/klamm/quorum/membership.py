@@ -51,10 +51,14 @@ def replace_returned(me: "Participant", leading: Leading, key: ReplicaKey) -> No
     if not _is_caught_up(me, leading, key):
         return
     old = me.voters.get(key.node_id)
-    if old is not None:
-        if _is_silent(me, leading, old) and len(me.voters) > 1:
-            _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
-    elif not me.journal.voters.has_had(key):
+    if me.journal.voters.has_had(key) if old is None else not _is_silent(me, leading, old) or len(me.voters) == 1:
+        return
+    if key not in leading.confirmed:
+        # Anybody can fetch in its name. What the node itself answers, where it is configured to be, is what counts.
+        leading.to_confirm[key.node_id] = key
+    elif old is not None:
+        _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
+    else:
         configured = me.journal.voters.configured[key.node_id]
         voter = configured._replace(directory_id=key.directory_id)
         _write(me, me.voters.with_voter(voter), f"node {key.node_id} has caught up on its new disk")

@@ -49,12 +49,11 @@ SUCCESSOR_STEP_MS = 30.0
 def vote(me: "Participant", request: VoteRequest) -> VoteReply:
     """Nothing moves unless the vote is given: an epoch that somebody merely asks about is not ours."""
     error = _misdirected(me, request.cluster_id, request.voter) or _vote_error(me, request)
+    if not error and me.voters.has(request.candidate):
+        me.meet(request.candidate)
+    error = error or _candidate_error(me, request)
     if error:
         return _vote_reply(me, granted=False, error=error)
-    if me.voters.has(request.candidate):
-        me.meet(request.candidate)
-    if request.epoch < me.epoch:
-        return _vote_reply(me, granted=False, error=ErrorCode.FENCED_LEADER_EPOCH)
     if me.believes_in_leader():
         if me.leading is not None and request.epoch > me.epoch:
             me.leading.doubt(request.candidate.node_id, me.now.monotonic_ms)
@@ -72,12 +71,17 @@ def _vote_error(me: "Participant", request: VoteRequest) -> ErrorCode:
     # Whoever has begun an epoch has written nothing in it yet. Whoever asks beforehand may be in the epoch it wrote in.
     latest = request.epoch if request.pre_vote else request.epoch - 1
     is_possible = 0 <= log.epoch <= latest and log.end_offset >= 0 and 0 <= request.epoch <= LAST_EPOCH
-    if not is_possible or candidate.node_id < 0 or candidate.node_id == me.node_id:
-        return ErrorCode.INVALID_REQUEST
-    if me.voters.has(candidate):
+    is_another = candidate.node_id >= 0 and candidate.node_id != me.node_id
+    return ErrorCode.NONE if is_possible and is_another else ErrorCode.INVALID_REQUEST
+
+
+def _candidate_error(me: "Participant", request: VoteRequest) -> ErrorCode:
+    if request.epoch < me.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if me.voters.has(request.candidate):
         return ErrorCode.NONE
     # If it is a voter, what says so stands where our log does not reach; and there it has read who we are.
-    may_be_voter = me.voters.is_recorded and request.voter == me.identity.key and log > me.journal.position
+    may_be_voter = me.voters.is_recorded and request.voter == me.identity.key and request.log > me.journal.position
     return ErrorCode.NONE if may_be_voter else ErrorCode.INCONSISTENT_VOTER_SET
 
 

@@ -56,7 +56,8 @@ def fetched(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None
     if me.learn(reply.epoch, reply.leader_id, reply.leader_address) or following is None:
         return
     following.asking = None
-    if reply.error or reply.epoch != me.epoch or reply.leader_id != following.leader_id:
+    is_of_later = reply.snapshot is not None and reply.snapshot.epoch > me.epoch
+    if reply.error or reply.epoch != me.epoch or reply.leader_id != following.leader_id or is_of_later:
         _fetch_failed(me, following, reply.error)
         return
     following.heard(me.now.monotonic_ms)

@@ -119,6 +119,10 @@ class Raft:
         return self._me.node_id
 
     @property
+    def directory_id(self) -> Uuid:
+        return self._me.identity.directory_id
+
+    @property
     def cluster_id(self) -> str:
         return self._me.identity.cluster_id
 

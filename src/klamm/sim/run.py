@@ -28,12 +28,14 @@ from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
+from klamm.sim.checkers.steadiness import SteadinessChecker
 from klamm.sim.checkers.unclean import UncleanElections
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History, Key
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
+from klamm.sim.forger import FORGED, Forger
 from klamm.sim.groups import SETTINGS as GROUP_SETTINGS
 from klamm.sim.groups import Groups
 from klamm.sim.hurrying import drawn_settings, hurried
@@ -52,6 +54,7 @@ DELIVERING_MS = 30_000.0
 READING_MS = 30_000.0
 GROUPING_MS = 30_000.0
 LOOK_MS = 50.0
+SIEGE, SIEGE_PAUSE_MS = 100, 25.0
 OF_DISKS = ("input/output error", "no space left")
 """What disks say that are told to fail. Housekeeping says it too, and tries again."""
 SETTINGS = {
@@ -94,6 +97,7 @@ class Run:
         self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
+        self.steadiness = SteadinessChecker(self.cluster)
         self.snapshots = SnapshotChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
@@ -112,6 +116,8 @@ class Run:
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         if self.groups is not None:
             self.nemesis.also(self.groups.kinds())
+        self.forger = Forger(self.world, self.cluster, voters_change="change voters" in plan.operations)
+        self.nemesis.also({FORGED: self.forger.strike})
         self.nemesis.on_blackout = self._blackout
         self.nemesis.on_tending = self._rescue
         self.coverage = Coverage(self.cluster)
@@ -139,7 +145,7 @@ class Run:
     def outcome(self) -> Outcome:
         failure = None
         try:
-            with hurried(), self.coverage.listening():
+            with hurried(), self.coverage.listening(), self.forger.listening():
                 self._run()
         except Broken as found:
             failure = found
@@ -189,6 +195,8 @@ class Run:
         producers = self.workload.producers
         self._until(lambda: all(each.is_done for each in producers), DELIVERING_MS, "producers still wait")
         self._until(self._is_well, HEALING_MS, "the cluster has not settled")
+        if FORGED in self.plan.faults:
+            self._besiege()
         reader = self.workload.reader()
         # (A leader may drop a follower once more that waits for an answer of its earlier life.)
         done = lambda: self._has_read_all(reader) and self._is_well()  # noqa: E731
@@ -200,6 +208,16 @@ class Run:
         done = lambda: self._is_well() and self._replicas_agree()  # noqa: E731
         self._until(done, HEALING_MS, "replicas do not end alike")
         self._at_end()
+
+    def _besiege(self) -> None:
+        """Nothing happens to anybody, but for what somebody forges."""
+        self.world.tell("only forged requests from here on")
+        self.steadiness.begin()
+        for _ in range(SIEGE):
+            self.forger.strike()
+            self.world.run_until(self.world.now_ms + SIEGE_PAUSE_MS)
+        self.steadiness.end()
+        self._until(self._is_well, HEALING_MS, "the cluster has not got over forged requests")
 
     def _groups_come_to_rest(self, groups: Groups) -> None:
         def complaint() -> str:
@@ -282,6 +300,7 @@ class Run:
         failure, machine.disk.failure = machine.disk.failure, None
         self.coverage.after_step(machine)
         self.quorum.after_step(machine)
+        self.steadiness.after_step(machine)
         self.snapshots.after_step(machine)
         if machine.broker.is_open:
             self.replication.after_step(machine)

@@ -60,7 +60,7 @@ class Forger:
         if kind == "begin":
             return BeginEpoch(cluster, here, name.node_id, epoch, place)
         if kind == "end":
-            return EndEpoch(cluster, name.node_id, epoch, [self._name()] * random.choice([0, 1, 50]), place)
+            return EndEpoch(cluster, name.node_id, epoch, [self._name()] * random.choice([0, 1, 2]), place)
         unknown = ReplicaKey(random.choice([target, 77, -2]), random.randbytes(16))
         if kind == "fetch":
             return QuorumFetch(

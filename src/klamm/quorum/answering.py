@@ -56,7 +56,7 @@ def vote(me: "Participant", request: VoteRequest) -> VoteReply:
         return _vote_reply(me, granted=False, error=error)
     if me.believes_in_leader():
         if me.leading is not None and request.epoch > me.epoch:
-            me.leading.doubt(request.candidate.node_id, me.now.monotonic_ms)
+            me.leading.ask_itself(request.candidate, me.now.monotonic_ms)
         return _vote_reply(me, granted=False)
     if request.epoch > me.epoch + REACH or not _is_eligible(me, request):
         return _vote_reply(me, granted=False)
@@ -78,11 +78,12 @@ def _vote_error(me: "Participant", request: VoteRequest) -> ErrorCode:
 def _candidate_error(me: "Participant", request: VoteRequest) -> ErrorCode:
     if request.epoch < me.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if me.voters.has(request.candidate):
+    if me.is_voter and me.voters.has(request.candidate):
         return ErrorCode.NONE
-    # If it is a voter, what says so stands where our log does not reach; and there it has read who we are.
-    may_be_voter = me.voters.is_recorded and request.voter == me.identity.key and request.log > me.journal.position
-    return ErrorCode.NONE if may_be_voter else ErrorCode.INCONSISTENT_VOTER_SET
+    # If both vote, what says so stands where our log does not reach; and there it has read who we are. But anybody can
+    # claim that: those whom we know have the first turn.
+    may_be_so = me.voters.is_recorded and request.voter == me.identity.key and request.log > me.journal.position
+    return ErrorCode.NONE if may_be_so and me.is_without_leader_for_long() else ErrorCode.INCONSISTENT_VOTER_SET
 
 
 def _would_vote(me: "Participant", request: VoteRequest) -> bool:
@@ -128,7 +129,8 @@ def begin_quorum_epoch(me: "Participant", request: BeginEpoch) -> EpochReply:
     if request.epoch == me.epoch and request.leader_id == me.leader_id:
         _hurry(me)
     elif request.epoch == me.epoch and request.leader_id == me.election.voted_id:
-        me.note_address(request.leader_id, request.leader_address)
+        if me.address_of(request.leader_id) is None:
+            me.note_address(request.leader_id, request.leader_address)
         me.become_follower(request.epoch, request.leader_id)
     else:
         me.claims.note(request.leader_id)
@@ -184,6 +186,8 @@ def fetch(me: "Participant", request: QuorumFetch) -> QuorumFetched | None:
     """Take note of how far the replica is; None if there is nothing to tell it yet."""
     leading = me.leading
     if leading is None or _refused(me, request):
+        if leading is not None and request.epoch > me.epoch and _is_another(me, request.replica):
+            leading.ask_itself(request.replica, me.now.monotonic_ms)
         return fetched(me, request)
     progress = leading.progress(request.replica, me.voters)
     if me.journal.judged(request.offset, request.last_fetched_epoch) is None:

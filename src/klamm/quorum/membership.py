@@ -55,7 +55,7 @@ def replace_returned(me: "Participant", leading: Leading, key: ReplicaKey) -> No
         return
     if key not in leading.confirmed:
         # Anybody can fetch in its name. What the node itself answers, where it is configured to be, is what counts.
-        leading.to_confirm[key.node_id] = key
+        leading.ask_itself(key, me.now.monotonic_ms)
     elif old is not None:
         _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
     else:

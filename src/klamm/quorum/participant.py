@@ -91,6 +91,7 @@ class Participant:
         self._addresses: dict[BrokerId, Address] = {}
         self._doubted: tuple[BrokerId, Epoch, float] | None = None
         self._rounds = 0
+        self._led_until_ms = now.monotonic_ms
 
     # What it is.
 
@@ -131,6 +132,11 @@ class Participant:
             silent_ms = self.leading.supported_until_ms(self.voters, self.settings.fetch_timeout_ms)
             return self.now.monotonic_ms < silent_ms
         return self.following is not None and self.following.believes(self.now.monotonic_ms)
+
+    def is_without_leader_for_long(self) -> bool:
+        """Whether those who might have been elected had the time for it."""
+        silent_ms = self.now.monotonic_ms - self._led_until_ms
+        return self.leader_id == NO_BROKER and silent_ms >= self.settings.election_timeout_ms
 
     # Starting.
 
@@ -336,6 +342,8 @@ class Participant:
         allowed = WITHIN_AN_EPOCH[self.role] if epoch == self.epoch else INTO_A_NEW_EPOCH
         assert role in allowed and epoch >= self.epoch, f"{self.role} in {self.epoch} becomes {role} in {epoch}"
         assert epoch == self.election.epoch, "the disk knows of it"
+        if self.leader_id != NO_BROKER:
+            self._led_until_ms = self.now.monotonic_ms
         self.role = role
         self.epoch = epoch
         self.leader_id = NO_BROKER

@@ -109,15 +109,11 @@ def _tell_of_epoch(me: "Participant") -> None:
     leading = me.leading
     assert leading is not None
     now_ms = me.now.monotonic_ms
-    to_tell = [voter.key for voter in leading.to_tell(me.voters, now_ms, me.settings.fetch_timeout_ms)]
-    to_confirm = [key for key in leading.to_confirm.values() if key.node_id not in leading.telling]
-    leading.to_confirm.clear()
-    for key in (*to_tell, *to_confirm):
+    for key in leading.to_tell(me.voters, now_ms, me.settings.fetch_timeout_ms):
         request = BeginEpoch(me.identity.cluster_id, key, me.node_id, me.epoch, me.address_of(me.node_id))
         outgoing = me.send(key.node_id, request, me.settings.request_timeout_ms)
-        if outgoing is not None:
-            leading.asked(key.node_id, outgoing, now_ms)
-        else:
+        leading.tells(key.node_id, outgoing, now_ms)
+        if outgoing is None:
             leading.told(key.node_id, now_ms + me.settings.fetch_timeout_ms)
 
 

@@ -111,7 +111,7 @@ class Forger:
         epoch = chance.choice((0, raft.epoch, raft.epoch, raft.epoch + 1, raft.epoch + 1, raft.epoch + 5))
         epoch = chance.choice((epoch, epoch, epoch, raft.epoch + 500, 2**31 - 2, 2**31 - 1))
         cluster_id = chance.choice((None, raft.cluster_id))
-        asked = chance.choice((ReplicaKey(-1), ReplicaKey(machine.node_id), _key(machine)))
+        asked = chance.choice((ReplicaKey(-1), ReplicaKey(machine.node_id), key_of(machine)))
         name, place = self._name(), chance.choice((None, ELSEWHERE))
         kind = chance.choice(KINDS)
         if kind == "vote":
@@ -122,7 +122,7 @@ class Forger:
         if kind == "begin":
             return BeginEpoch(cluster_id, asked, name.node_id, epoch, place)
         if kind == "end":
-            return EndEpoch(cluster_id, name.node_id, epoch, [self._name()] * chance.choice((0, 1, 50)), place)
+            return EndEpoch(cluster_id, name.node_id, epoch, [self._name()] * chance.choice((0, 1, 3)), place)
         numbers = (STRANGER,) if self._voters_change else (STRANGER, machine.node_id, *self._cluster.voters)
         replica = ReplicaKey(chance.choice(numbers), chance.randbytes(16))
         position = raft.log.end_offset
@@ -133,9 +133,9 @@ class Forger:
 
     def _name(self) -> ReplicaKey:
         machine = self._cluster.machines[self._chance.choice(self._cluster.voters)]
-        known = [_key(machine)] if machine.is_running else []
+        known = [key_of(machine)] if machine.is_running else []
         return self._chance.choice((ReplicaKey(STRANGER, bytes(15) + b"7"), ReplicaKey(machine.node_id), *known))
 
 
-def _key(machine: Machine) -> ReplicaKey:
+def key_of(machine: Machine) -> ReplicaKey:
     return ReplicaKey(machine.node_id, machine.broker.quorum.directory_id)

@@ -202,7 +202,11 @@ def _takes_anybody_for_a_follower(right: Any) -> Any:
 
 def _follows_whoever_says_so(right: Any) -> Any:
     def wrong(me: Participant, request: Any) -> Any:
-        if request.epoch > me.epoch and request.leader_id in me.voters and request.leader_id != me.node_id:
+        if (
+            me.epoch < request.epoch <= me.epoch + 5
+            and request.leader_id in me.voters
+            and request.leader_id != me.node_id
+        ):
             me.become_follower(request.epoch, request.leader_id)
         return right(me, request)
 

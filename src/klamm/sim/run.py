@@ -35,7 +35,7 @@ from klamm.sim.clients.history import History, Key
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
-from klamm.sim.forger import FORGED, Forger
+from klamm.sim.forger import FORGED, Forger, key_of
 from klamm.sim.groups import SETTINGS as GROUP_SETTINGS
 from klamm.sim.groups import Groups
 from klamm.sim.hurrying import drawn_settings, hurried
@@ -269,6 +269,10 @@ class Run:
         if controller is None:
             return "there is no controller"
         image = controller.broker.image
+        if not self._all_vote(controller):
+            return (
+                f"{controller.name} knows {controller.broker.quorum.voters}, which are others than those that may vote"
+            )
         for machine in self.cluster.machines.values():
             if not machine.is_running or not machine.is_serving:
                 return f"{machine.name} does not serve"
@@ -277,6 +281,13 @@ class Run:
             if machine.node_id not in image.brokers or not image.brokers[machine.node_id].is_active:
                 return f"{machine.name} is not counted on"
         return _partition_complaint(image)
+
+    def _all_vote(self, controller: Machine) -> bool:
+        """Where nobody takes voters out, all that may vote do, with the disks they have."""
+        if "change voters" in self.plan.operations:
+            return True
+        voters, machines = controller.broker.quorum.voters, self.cluster.machines
+        return all(machines[each].is_running and voters.has(key_of(machines[each])) for each in self.cluster.voters)
 
     def _has_read_all(self, reader: Consumer) -> bool:
         image = self.cluster.latest_image()

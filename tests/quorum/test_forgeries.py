@@ -373,6 +373,7 @@ def test_nobody_takes_the_place_of_a_voter_that_is_away(is_up: bool) -> None:
         world.cut = {(away, leader)}
     for _ in range(20):
         fetch(world, leader, ReplicaKey(away, bytes(15) + b"9"))
+        fetch(world, leader, ReplicaKey(away))
         world.run(100)
     assert world.nodes[leader].alive.voters == before
     world.heal()

@@ -55,8 +55,7 @@ def vote(me: "Participant", request: VoteRequest) -> VoteReply:
     if error:
         return _vote_reply(me, granted=False, error=error)
     if me.believes_in_leader():
-        if me.leading is not None and request.epoch > me.epoch:
-            me.leading.ask_itself(request.candidate, me.now.monotonic_ms)
+        _maybe_ask_itself(me, request.candidate, request.epoch)
         return _vote_reply(me, granted=False)
     if request.epoch > me.epoch + REACH or not _is_eligible(me, request):
         return _vote_reply(me, granted=False)
@@ -78,12 +77,14 @@ def _vote_error(me: "Participant", request: VoteRequest) -> ErrorCode:
 def _candidate_error(me: "Participant", request: VoteRequest) -> ErrorCode:
     if request.epoch < me.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if me.is_voter and me.voters.has(request.candidate):
+    is_known = me.voters.has(request.candidate)
+    if is_known and me.is_voter:
         return ErrorCode.NONE
     # If both vote, what says so stands where our log does not reach; and there it has read who we are. But anybody can
-    # claim that: those whom we know have the first turn.
+    # claim that: candidates whom we know have the first turn.
     may_be_so = me.voters.is_recorded and request.voter == me.identity.key and request.log > me.journal.position
-    return ErrorCode.NONE if may_be_so and me.is_without_leader_for_long() else ErrorCode.INCONSISTENT_VOTER_SET
+    is_its_turn = is_known or me.is_without_leader_for_long()
+    return ErrorCode.NONE if may_be_so and is_its_turn else ErrorCode.INCONSISTENT_VOTER_SET
 
 
 def _would_vote(me: "Participant", request: VoteRequest) -> bool:
@@ -172,11 +173,15 @@ def _claim_error(me: "Participant", leader_id: BrokerId, epoch: Epoch) -> ErrorC
         # Two leaders of one epoch: one of them is a lie.
         return ErrorCode.INVALID_REQUEST
     is_known = leader_id in me.voters or leader_id == me.leader_id
-    return (
-        ErrorCode.NONE
-        if is_known or (epoch, leader_id) == (me.epoch, me.election.voted_id)
-        else ErrorCode.INCONSISTENT_VOTER_SET
-    )
+    is_ours = epoch == me.epoch and leader_id == me.election.voted_id
+    return ErrorCode.NONE if is_known or is_ours else ErrorCode.INCONSISTENT_VOTER_SET
+
+
+def _maybe_ask_itself(me: "Participant", key: ReplicaKey, epoch: Epoch) -> None:
+    """Somebody speaks of a later epoch in its name, to a leader. If it is true, it cannot follow this one."""
+    is_reached = key.node_id != me.node_id and me.address_of(key.node_id) is not None
+    if me.leading is not None and epoch > me.epoch and is_reached:
+        me.leading.ask_itself(key, me.now.monotonic_ms)
 
 
 # Fetches.
@@ -186,8 +191,7 @@ def fetch(me: "Participant", request: QuorumFetch) -> QuorumFetched | None:
     """Take note of how far the replica is; None if there is nothing to tell it yet."""
     leading = me.leading
     if leading is None or _refused(me, request):
-        if leading is not None and request.epoch > me.epoch and _is_another(me, request.replica):
-            leading.ask_itself(request.replica, me.now.monotonic_ms)
+        _maybe_ask_itself(me, request.replica, request.epoch)
         return fetched(me, request)
     progress = leading.progress(request.replica, me.voters)
     if me.journal.judged(request.offset, request.last_fetched_epoch) is None:

@@ -21,8 +21,7 @@ OBSERVER_SESSION_MS = 300_000.0
 """An observer that was not heard of for so long is no longer described."""
 
 MOST_REPLICAS = 1_000
-"""Anybody may fetch and call himself an observer: so many are remembered, those that fetched last. As many are asked
-whether it is they who spoke in their names."""
+"""Anybody may fetch and call himself an observer: so many are remembered, those that fetched last."""
 
 
 @dataclass(slots=True)
@@ -136,8 +135,6 @@ class Leading:
 
     def ask_itself(self, key: ReplicaKey, now_ms: float) -> None:
         """Somebody says in its name that it is ahead, or has a new disk. It may have been the node: let it say so."""
-        if len(self._askable_ms) > MOST_REPLICAS:
-            self._askable_ms.clear()
         due_ms = max(now_ms, self._askable_ms.get(key.node_id, now_ms))
         self._to_ask[key.node_id] = key, min(due_ms, self._to_ask.get(key.node_id, (key, due_ms))[1])
 

@@ -12,7 +12,7 @@ removed, as long as the log tells of it; to remove a node for good, take it out 
 from typing import TYPE_CHECKING
 
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import BrokerId, Offset, Uuid
+from klamm.ids import ZERO_UUID, BrokerId, Offset, Uuid
 from klamm.quorum.facts import VotersChanged
 from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.leader import Leading
@@ -48,10 +48,11 @@ def replace_returned(me: "Participant", leading: Leading, key: ReplicaKey) -> No
     """This replica has fetched: if it is a voter that lost its disk, one more step towards its return."""
     if me.voters.has(key) or key.node_id not in me.journal.voters.configured or not _may_change(me, leading):
         return
-    if not _is_caught_up(me, leading, key):
+    if not _is_caught_up(me, leading, key) or key.directory_id == ZERO_UUID:
         return
     old = me.voters.get(key.node_id)
-    if me.journal.voters.has_had(key) if old is None else not _is_silent(me, leading, old) or len(me.voters) == 1:
+    is_free = not me.journal.voters.has_had(key) if old is None else _is_silent(me, leading, old) and len(me.voters) > 1
+    if not is_free:
         return
     if key not in leading.confirmed:
         # Anybody can fetch in its name. What the node itself answers, where it is configured to be, is what counts.

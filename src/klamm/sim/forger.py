@@ -123,13 +123,22 @@ class Forger:
             return BeginEpoch(cluster_id, asked, name.node_id, epoch, place)
         if kind == "end":
             return EndEpoch(cluster_id, name.node_id, epoch, [self._name()] * chance.choice((0, 1, 3)), place)
-        numbers = (STRANGER,) if self._voters_change else (STRANGER, machine.node_id, *self._cluster.voters)
-        replica = ReplicaKey(chance.choice(numbers), chance.randbytes(16))
+        if kind == "fetch" and not self._voters_change and chance.random() < 0.5:
+            return self._posing(machine)
+        replica = ReplicaKey(chance.choice((STRANGER, machine.node_id)), chance.randbytes(16))
         position = raft.log.end_offset
         if kind == "snapshot":
             return SnapshotFetch(cluster_id, replica, epoch, SnapshotId(chance.choice((0, position)), epoch), 0, 1_000)
         offset, last_epoch = chance.choice((0, position, position, FAR)), chance.choice((0, raft.log.latest_epoch))
         return QuorumFetch(cluster_id, replica, epoch, offset, last_epoch, 0, 1_000, 0)
+
+    def _posing(self, machine: Machine) -> Request:
+        """As a voter that is away and lost its disk, or as the leader itself, with everything that is committed."""
+        raft = machine.broker.quorum
+        away = [each for each in self._cluster.voters if not self._cluster.machines[each].is_running]
+        number = self._chance.choice((machine.node_id, *away))
+        replica = ReplicaKey(number, bytes(14) + bytes((77, number)))
+        return QuorumFetch(None, replica, raft.epoch, raft.log.end_offset, raft.log.latest_epoch, 0, 1_000, 0)
 
     def _name(self) -> ReplicaKey:
         machine = self._cluster.machines[self._chance.choice(self._cluster.voters)]

@@ -266,6 +266,21 @@ def test_an_observer_that_is_ahead_makes_the_leader_step_down_too() -> None:
     assert is_whole(world, 6) and took_ms < 500, took_ms
 
 
+def test_one_that_was_removed_unheard_and_is_ahead_makes_the_leader_step_down_too() -> None:
+    """It takes itself for a voter, and asks for votes that nobody gives it."""
+    world, leader = running()
+    follower = others(world, leader)[0]
+    world.kill(follower)
+    world.nodes[leader].alive.remove_voter(follower, world.nodes[follower].directory_id, world.now)
+    world.settle(world.nodes[leader])
+    world.run(200)
+    write_election(world.nodes[follower].disk, DIRECTORY, Election(5, -1, *key_of(world, follower)))
+    world.start(follower)
+    assert world.nodes[follower].alive.is_voter, "it thinks"
+    took_ms = world.run(5_000, lambda: is_whole(world, 6))
+    assert is_whole(world, 6) and took_ms < 500, took_ms
+
+
 def is_whole(world: World, epoch: int) -> bool:
     leader = world.leader()
     return leader is not None and all(

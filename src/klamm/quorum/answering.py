@@ -49,14 +49,13 @@ SUCCESSOR_STEP_MS = 30.0
 def vote(me: "Participant", request: VoteRequest) -> VoteReply:
     """Nothing moves unless the vote is given: an epoch that somebody merely asks about is not ours."""
     error = _misdirected(me, request.cluster_id, request.voter) or _vote_error(me, request)
-    if not error and me.voters.has(request.candidate):
-        me.meet(request.candidate)
-    error = error or _candidate_error(me, request)
-    if error:
-        return _vote_reply(me, granted=False, error=error)
-    if me.believes_in_leader():
+    if not error:
         _maybe_ask_itself(me, request.candidate, request.epoch)
-        return _vote_reply(me, granted=False)
+        if me.voters.has(request.candidate):
+            me.meet(request.candidate)
+        error = _candidate_error(me, request)
+    if error or me.believes_in_leader():
+        return _vote_reply(me, granted=False, error=error)
     if request.epoch > me.epoch + REACH or not _is_eligible(me, request):
         return _vote_reply(me, granted=False)
     granted = _would_vote(me, request) if request.pre_vote else _votes(me, request)

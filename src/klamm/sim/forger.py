@@ -40,7 +40,7 @@ from klamm.wire.frames import encoded_request
 FORGED = "forged request"
 STRANGER = 77
 KEPT = 200
-REPEATED = 0.3
+REPEATED, POSED = 0.3, 0.1
 FAR = 1 << 40
 ELSEWHERE = Address("elsewhere", 9)
 HEARD = ("vote", "begin_quorum_epoch", "end_quorum_epoch")
@@ -64,6 +64,10 @@ class Forger:
         machines = [each for each in self._cluster.running if each.takes_connections and not each.is_paused]
         if not machines:
             return False
+        leaders = [each for each in machines if each.broker.quorum.is_leader]
+        if leaders and not self._voters_change and self._chance.random() < POSED:
+            self._send(leaders[0], self._posing(leaders[0]))
+            return True
         machine = self._chance.choice(machines)
         old = [request for node_id, request in self._sent if node_id == machine.node_id]
         is_old = bool(old) and self._chance.random() < REPEATED
@@ -123,8 +127,6 @@ class Forger:
             return BeginEpoch(cluster_id, asked, name.node_id, epoch, place)
         if kind == "end":
             return EndEpoch(cluster_id, name.node_id, epoch, [self._name()] * chance.choice((0, 1, 3)), place)
-        if kind == "fetch" and not self._voters_change and chance.random() < 0.5:
-            return self._posing(machine)
         replica = ReplicaKey(chance.choice((STRANGER, machine.node_id)), chance.randbytes(16))
         position = raft.log.end_offset
         if kind == "snapshot":
@@ -132,11 +134,12 @@ class Forger:
         offset, last_epoch = chance.choice((0, position, position, FAR)), chance.choice((0, raft.log.latest_epoch))
         return QuorumFetch(cluster_id, replica, epoch, offset, last_epoch, 0, 1_000, 0)
 
-    def _posing(self, machine: Machine) -> Request:
-        """As a voter that is away and lost its disk, or as the leader itself, with everything that is committed."""
-        raft = machine.broker.quorum
+    def _posing(self, leader: Machine) -> Request:
+        """As a voter that lost its disk, and one that is away if possible, or as the leader itself; with everything
+        that is committed."""
+        raft = leader.broker.quorum
         away = [each for each in self._cluster.voters if not self._cluster.machines[each].is_running]
-        number = self._chance.choice((machine.node_id, *away))
+        number = self._chance.choice(away or self._cluster.voters)
         replica = ReplicaKey(number, bytes(14) + bytes((77, number)))
         return QuorumFetch(None, replica, raft.epoch, raft.log.end_offset, raft.log.latest_epoch, 0, 1_000, 0)
 

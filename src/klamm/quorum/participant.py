@@ -245,8 +245,8 @@ class Participant:
             if epoch == self.epoch:
                 return False
             self.become_unattached(epoch)
-            # Whoever began this epoch may still win it; then whoever has the longest log has to stand.
-            self.stand_ms = self.now.monotonic_ms + INSISTING_MS + self.random.uniform(0, INSISTING_MS)
+            # Whoever began this epoch may still win it. If its log is too short for that, somebody else has to stand.
+            self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms() / 4
             return True
         if epoch == self.epoch and (self.role in (Role.LEADER, Role.FOLLOWER) or self._doubts(leader_id)):
             return False

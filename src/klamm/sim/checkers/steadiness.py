@@ -1,4 +1,4 @@
-"""A quorum that is well keeps its leader, whatever somebody says who is no node (I34).
+"""A quorum that is well keeps its leader, whatever somebody says who is no node (I35).
 
 Looked at while nothing happens to anybody: all nodes run, all links and disks work, and all follow one leader. Only
 forged requests come. If a machine ends all the same, or voters are changed, that is reason enough for another leader.
@@ -33,7 +33,7 @@ class SteadinessChecker:
             if self._good_reasons() == self._reasons:
                 leader, epoch = self._led
                 found = f"node-{raft.leader_id} in {raft.epoch}" if raft.leader_id >= 0 else f"nobody in {raft.epoch}"
-                broken("I34", f"{machine.name} followed node-{leader} in quorum epoch {epoch}, and now {found}")
+                broken("I35", f"{machine.name} followed node-{leader} in quorum epoch {epoch}, and now {found}")
             self._led = None
 
     def _good_reasons(self) -> object:

@@ -24,7 +24,7 @@ from klamm.log.producers import ProducerStates
 from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
 from klamm.partition.partition import Partition
-from klamm.quorum import answering, membership, participant
+from klamm.quorum import answering, participant
 from klamm.quorum.participant import Participant
 
 
@@ -213,14 +213,6 @@ def _follows_whoever_says_so(right: Any) -> Any:
     return wrong
 
 
-def _needs_no_confirmation(right: Any) -> Any:
-    def wrong(me: Participant, leading: Any, key: Any) -> None:
-        leading.confirmed.add(key)
-        right(me, leading, key)
-
-    return wrong
-
-
 MUTATIONS = (
     Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
@@ -245,7 +237,4 @@ MUTATIONS = (
     Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
     Mutation("asked", "a vote is given while a leader lives", Participant, "believes_in_leader", _believes_in_nobody),
     Mutation("told", "whoever is said to lead is followed", answering, "begin_quorum_epoch", _follows_whoever_says_so),
-    Mutation(
-        "posing", "who fetches as a voter with a new disk is it", membership, "replace_returned", _needs_no_confirmation
-    ),
 )

@@ -2,6 +2,7 @@
 
 First everything goes wrong and the promises are checked after every event (safety). Then everything heals, and the
 quorum has to be whole again: a leader, all logs alike, everything applied everywhere, new records committed (liveness).
+In some lives somebody forges requests all the time; when all is whole, that must not cost the leader its place.
 """
 
 from random import Random
@@ -12,6 +13,7 @@ from klamm.log.files import DiskFailed
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum.identity import ReplicaKey
 from tests.quorum.checks import Checks
+from tests.quorum.forger import Forger
 from tests.quorum.world import Node, Weather, World
 
 HEALED = Weather()
@@ -41,6 +43,8 @@ class Chaos:
         self.wipes = random.random() < 0.5
         # A set of two has no disk to lose.
         self.changes_voters = not self.wipes and random.random() < 0.6
+        of_forger = Random(f"{seed} forger")
+        self.forger = Forger(self.world, of_forger) if of_forger.random() < 0.5 else None
 
     def run(self) -> None:
         world = self.world
@@ -48,6 +52,8 @@ class Chaos:
             world.start(*(each for each in world.nodes if self.random.random() < 0.8))
             for _ in range(self.steps):
                 getattr(self, "_" + self.random.choice(ACTIONS))()
+                if self.forger is not None:
+                    self.forger.forge(self.forger.random.choice([0, 1, 5]))
                 world.run(self.random.choice([0.5, 5, 50, 400, 1500]))
             self._heal()
         except BaseException:
@@ -158,6 +164,20 @@ class Chaos:
                 world.start(node.node_id)
         # Somebody who was cut off may still believe for a moment that it leads.
         assert any(self._agrees() for _ in range(3)), "it takes nothing new"
+        if self.forger is not None:
+            self._besiege(self.forger)
+
+    def _besiege(self, forger: "Forger") -> None:
+        world = self.world
+        world.run(world.nodes[0].alive._me.settings.fetch_timeout_ms)
+        before = self._led()
+        for _ in range(100):
+            forger.forge(3)
+            world.run(forger.random.uniform(0, 40))
+            assert self._led() == before, f"a forger ended {before}"
+
+    def _led(self) -> list[tuple[BrokerId, int]]:
+        return [(node.alive.leader_id, node.alive.epoch) for node in self.world.nodes.values()]
 
     def _agrees(self) -> bool:
         world = self.world

@@ -11,7 +11,7 @@ import pytest
 from klamm.quorum import answering, timing
 from klamm.quorum.election import Election, UnreadableElection
 from klamm.quorum.journal import CommittedHistoryDiffers, Journal, UnreadableMetadata
-from klamm.quorum.messages import LogPosition, SnapshotId
+from klamm.quorum.messages import BeginEpoch, EpochReply, LogPosition, SnapshotId
 from klamm.quorum.participant import Participant
 from klamm.quorum.voters import Voters
 from tests.quorum.chaos import Chaos
@@ -52,6 +52,19 @@ def nobody_hears_that_histories_part(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Journal, "judged", blind)
 
 
+def whoever_asks_is_believed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Participant, "believes_in_leader", lambda me: False)
+
+
+def whatever_is_claimed_is_believed(patch: pytest.MonkeyPatch) -> None:
+    def begin_quorum_epoch(me: Participant, request: BeginEpoch) -> EpochReply:
+        if request.epoch > me.epoch and request.leader_id in me.voters and request.leader_id != me.node_id:
+            me.become_follower(request.epoch, request.leader_id)
+        return EpochReply(me.epoch, me.leader_id)
+
+    patch.setattr(answering, "begin_quorum_epoch", begin_quorum_epoch)
+
+
 MISTAKES: list[Callable[[pytest.MonkeyPatch], None]] = [
     everybody_is_as_far,
     votes_are_not_written_down,
@@ -59,6 +72,8 @@ MISTAKES: list[Callable[[pytest.MonkeyPatch], None]] = [
     followers_acknowledge_before_they_flush,
     a_leader_counts_what_it_has_not_flushed,
     nobody_hears_that_histories_part,
+    whoever_asks_is_believed,
+    whatever_is_claimed_is_believed,
 ]
 
 

@@ -124,7 +124,11 @@ def test_voters_are_changed_by_the_leader_and_answered_when_that_is_committed() 
     for broken in (
         AddRaftVoterRequest(cluster_id="another", voter_id=7),
         AddRaftVoterRequest(cluster_id=CLUSTER, voter_id=7),
+        AddRaftVoterRequest(
+            cluster_id=CLUSTER, voter_id=7, listeners=[Listener(name="CONTROLLER", host="host-7", port=9090)]
+        ),
         RemoveRaftVoterRequest(cluster_id="another", voter_id=7),
     ):
         handler = add_raft_voter if isinstance(broken, AddRaftVoterRequest) else remove_raft_voter
-        assert response(handler.handle(cast(Any, broken), call(world, leader, 0))).error_code != ErrorCode.NONE
+        found = response(handler.handle(cast(Any, broken), call(world, leader, 0))).error_code
+        assert found in (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.INVALID_REQUEST)

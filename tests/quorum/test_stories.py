@@ -203,9 +203,10 @@ def test_a_vote_of_an_earlier_epoch_says_nothing_about_a_later_one() -> None:
     write_election(world.nodes[follower].disk, DIRECTORY, Election(0, -1, *voted))
     world.start(follower)
     raft = world.nodes[follower].alive
-    request = VoteRequest(None, raft._me.identity.key, voted, raft.epoch, raft._journal.position)
-    assert raft.epoch == 1 and raft.vote(request, world.now).granted
-    assert read_election(world.nodes[follower].disk, DIRECTORY) == Election(1, -1, *voted), "written down anew"
+    assert (raft.epoch, raft.voted_id) == (1, -1)
+    candidate = world.nodes[others(world, leader, follower)[0]].alive._me.identity.key
+    assert raft.vote(VoteRequest(None, raft._me.identity.key, candidate, 2, raft._journal.position), world.now).granted
+    assert read_election(world.nodes[follower].disk, DIRECTORY) == Election(2, -1, *candidate), "written down anew"
 
 
 def test_a_voter_that_lost_the_memory_of_its_votes_does_not_start() -> None:

@@ -279,6 +279,10 @@ class World:
 
     def _send(self, node: Node, outgoing: Outgoing) -> None:
         self.sent.append(outgoing)
+        if outgoing.to not in self.nodes:
+            # Whom somebody has made up.
+            self.later(outgoing.timeout_ms, lambda: self._no_answer(node, node.life, outgoing))
+            return
         life, target = node.life, self.nodes[outgoing.to]
         assert outgoing.host == f"host-{outgoing.to}"
         is_over = [False]
@@ -305,6 +309,11 @@ class World:
         for _ in range(self._copies(node.node_id, outgoing.to)):
             self.later(self.drawn_ms(self.weather.delay_ms), lambda: self._deliver(node, target, outgoing, back, over))
         self.later(outgoing.timeout_ms, lambda: over(None))
+
+    def _no_answer(self, node: Node, life: int, outgoing: Outgoing) -> None:
+        if node.life == life and node.raft is not None:
+            node.raft.lost(outgoing, self.now)
+            self.settle(node)
 
     def _connection_closes(self, node: Node, target: Node, over: Callable[[None, bool], None]) -> None:
         """With the process at its other end, unless nobody can hear that."""

@@ -8,7 +8,7 @@ from klamm.broker.answer import Answer, Applied, Elsewhere, Later, Reply
 from klamm.broker.call import Call
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import LEAST_WAITING_MS
-from klamm.ids import Now
+from klamm.ids import ZERO_UUID, Now
 from klamm.quorum.voters import Voter
 from klamm.wire.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 
@@ -35,5 +35,8 @@ def _voter(request: AddRaftVoterRequest, call: Call) -> Voter:
         raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID)
     if request.voter_id < 0 or not request.listeners or not request.listeners[0].host:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A voter needs an id and a listener where it is reached.")
+    if request.voter_directory_id == ZERO_UUID:
+        # It would be recorded as whatever disk the node has: also as one that has forgotten its votes.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A voter needs the id of its directory.")
     listener = request.listeners[0]
     return Voter(request.voter_id, request.voter_directory_id, listener.host, listener.port)

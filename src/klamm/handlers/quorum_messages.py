@@ -171,6 +171,8 @@ def _fetch_snapshot(request: SnapshotFetch) -> fetch_snapshot.FetchSnapshotReque
 
 def _fetched_from_wire(answer: fetch.PartitionData, places: dict[BrokerId, Address]) -> QuorumFetched:
     leader, parted, snapshot = answer.current_leader, answer.diverging_epoch, answer.snapshot_id
+    if parted.epoch >= 0 > parted.end_offset or snapshot.end_offset >= 0 > snapshot.epoch:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{parted} and {snapshot} are no places in a log")
     return QuorumFetched(
         epoch=leader.leader_epoch,
         leader_id=leader.leader_id,

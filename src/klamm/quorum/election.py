@@ -14,6 +14,17 @@ from klamm.log.files import Files
 FILE_NAME = "quorum-state"
 WRITTEN_VERSION = 1
 
+LAST_EPOCH: Epoch = 2**30
+"""With an election every ten milliseconds a quorum would take four months to get here: a later epoch is damaged or
+forged. Up to here an epoch fits into every message, and so does the next one."""
+
+BEYOND_REACH = (
+    f"no election gets beyond epoch {LAST_EPOCH}: this is damaged, or a forged vote that an earlier version believed. "
+    "Where most voters start, move this node's directory away: the node comes back as a new voter. Where they do not, "
+    "stop all voters, set leaderEpoch to 1000000 (higher than every true epoch) and leaderId and votedId to -1 in the "
+    "file quorum-state of each of them, and start them"
+)
+
 
 class UnreadableElection(Exception):  # noqa: N818
     """The file is there and is not what we wrote."""
@@ -42,11 +53,15 @@ def read_election(files: Files, directory: str) -> Election:
         version = int(found["data_version"])
         if version not in (0, WRITTEN_VERSION):
             raise ValueError(f"data_version {version} is unknown")
-        directory_text = found["votedDirectoryId"] if version >= 1 else uuid_text(ZERO_UUID)
+        voted_id = int(found["votedId"])
+        directory_text = found["votedDirectoryId"] if version >= 1 and voted_id != NO_BROKER else uuid_text(ZERO_UUID)
+        epoch = int(found["leaderEpoch"])
+        if not 0 <= epoch <= LAST_EPOCH:
+            raise ValueError(f"leaderEpoch is {epoch}, and {BEYOND_REACH}")
         return Election(
-            epoch=int(found["leaderEpoch"]),
+            epoch=epoch,
             leader_id=int(found["leaderId"]),
-            voted_id=int(found["votedId"]),
+            voted_id=voted_id,
             voted_directory_id=uuid_from_text(directory_text),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -55,6 +70,7 @@ def read_election(files: Files, directory: str) -> Election:
 
 def write_election(files: Files, directory: str, election: Election) -> None:
     """Returns when it is on the disk."""
+    assert 0 <= election.epoch <= LAST_EPOCH, "what is remembered can be told to others, today and after a restart"
     content = {
         "leaderId": election.leader_id,
         "leaderEpoch": election.epoch,

@@ -57,6 +57,11 @@ class Following:
         self.stand_ms = None
         self._losses = 0
 
+    def hurry(self, now_ms: float) -> None:
+        """Somebody says something about the leader: ask it, if it is not being asked already."""
+        if self.asking is None:
+            self.retry_ms = now_ms
+
     def lost(self, now_ms: float, backoff_ms: float) -> None:
         """Ask again: at once the first time, because dialling anew shows whether the leader is gone."""
         self.asking = None

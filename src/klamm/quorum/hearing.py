@@ -46,6 +46,8 @@ def epoch(me: "Participant", outgoing: Outgoing, reply: EpochReply) -> None:
     if me.learn(reply.epoch, reply.leader_id, reply.leader_address):
         return
     if me.leading is not None and me.leading.telling.get(outgoing.to) is outgoing:
+        if isinstance(outgoing.request, BeginEpoch) and not reply.error:
+            me.leading.confirmed.add(outgoing.request.voter)
         me.leading.told(outgoing.to, me.now.monotonic_ms + me.settings.fetch_wait_ms)
 
 
@@ -54,7 +56,8 @@ def fetched(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None
     if me.learn(reply.epoch, reply.leader_id, reply.leader_address) or following is None:
         return
     following.asking = None
-    if reply.error or reply.epoch != me.epoch or reply.leader_id != following.leader_id:
+    is_of_later = reply.snapshot is not None and reply.snapshot.epoch > me.epoch
+    if reply.error or reply.epoch != me.epoch or reply.leader_id != following.leader_id or is_of_later:
         _fetch_failed(me, following, reply.error)
         return
     following.heard(me.now.monotonic_ms)
@@ -102,6 +105,8 @@ def lost(me: "Participant", outgoing: Outgoing) -> None:
     following = _waiting_for(me, outgoing)
     if following is not None:
         following.lost(now_ms, _retry_ms(me))
+    elif me.claims.asking is outgoing:
+        me.claims.asking = None
     elif me.searching is outgoing:
         me.searching = None
         me.search_losses += 1
@@ -127,6 +132,12 @@ def found(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
     me.learn(reply.epoch, reply.leader_id, reply.leader_address)
 
 
+def claim(me: "Participant", reply: QuorumFetched) -> None:
+    """Somebody claimed that this voter leads: it has said itself what is true of that."""
+    me.claims.asking = None
+    me.learn(reply.epoch, reply.leader_id, reply.leader_address)
+
+
 def _maybe_give_up(me: "Participant") -> None:
     """An election that cannot be won any more need not be waited for."""
     if me.role is Role.CANDIDATE and me.round is not None and me.round.is_lost:
@@ -136,7 +147,7 @@ def _maybe_give_up(me: "Participant") -> None:
 def _append(me: "Participant", following: Following, reply: QuorumFetched) -> None:
     if reply.records is not None and len(reply.records):
         try:
-            me.journal.append_fetched(bytes(reply.records), me.now)
+            me.journal.append_fetched(bytes(reply.records), me.epoch, me.now)
         except (KafkaError, DiskFull):
             # Damaged on its way, or no room. What we have is sound; the leader will be asked again.
             following.retry_ms = me.now.monotonic_ms + me.settings.fetch_wait_ms
@@ -147,8 +158,9 @@ def _append(me: "Participant", following: Following, reply: QuorumFetched) -> No
 
 def _fetch_failed(me: "Participant", following: Following, error: ErrorCode) -> None:
     following.retry_ms = me.now.monotonic_ms + _retry_ms(me)
-    if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-        # It was the leader of this epoch and says that it is not: it resigned, or died and came back.
+    if error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH):
+        # It was the leader of this epoch and says that it is not: it resigned, or died and came back. Or it has never
+        # heard of this epoch: whoever told us so was wrong.
         me.doubt_leader()
 
 

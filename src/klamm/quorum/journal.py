@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from klamm.codec.primitives import Malformed
+from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
 from klamm.ids import NO_EPOCH, Epoch, Now, Offset
 from klamm.log.log import Log
@@ -90,10 +91,14 @@ class Journal:
         self.bytes_since_snapshot += len(batch)
         return last
 
-    def append_fetched(self, data: bytes, now: Now) -> None:
-        """Batches as the leader has them. They continue this log, or nothing happens (KafkaError)."""
+    def append_fetched(self, data: bytes, epoch: Epoch, now: Now) -> None:
+        """Batches as the leader of this epoch has them. They continue this log, or nothing happens (KafkaError)."""
+        found = list(batches(data))
+        if any(batch.leader_epoch > epoch for _, batch in found):
+            # It stands outside the checksum, and everybody's votes would be compared with it.
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of an epoch later than {epoch}")
         self.log.append_as_follower(memoryview(data), now)
-        for position, batch in batches(data):
+        for position, batch in found:
             self._note_voters(memoryview(data)[position : position + batch.size_bytes], batch)
         self.bytes_since_snapshot += len(data)
 

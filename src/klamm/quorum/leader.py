@@ -11,6 +11,7 @@ keep its clients waiting (check quorum).
 from dataclasses import dataclass
 
 from klamm.ids import BrokerId, Epoch, Now, Offset
+from klamm.quorum.claims import PAUSE_MS
 from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.majority import committed_offset
 from klamm.quorum.messages import Outgoing, ReplicaDescription
@@ -18,6 +19,9 @@ from klamm.quorum.voters import Voter, Voters
 
 OBSERVER_SESSION_MS = 300_000.0
 """An observer that was not heard of for so long is no longer described."""
+
+MOST_REPLICAS = 1_000
+"""Anybody may fetch and call himself an observer: so many are remembered, those that fetched last."""
 
 
 @dataclass(slots=True)
@@ -57,12 +61,20 @@ class Leading:
         self.telling: dict[BrokerId, Outgoing] = {}
         """Voters who are being told that this epoch has begun."""
         self._tell_ms: dict[BrokerId, float] = {}
+        self._to_ask: dict[BrokerId, tuple[ReplicaKey, float]] = {}
+        """Replicas in whose name somebody said something that is to be heard from themselves, and from when on."""
+        self._askable_ms: dict[BrokerId, float] = {}
+        self.confirmed: set[ReplicaKey] = set()
+        """Replicas that have answered, where their node is known to be, that it is they."""
 
     # What fetches say.
 
-    def progress(self, key: ReplicaKey) -> Progress:
+    def progress(self, key: ReplicaKey, voters: Voters) -> Progress:
         found = self.replicas.get(key)
         if found is None:
+            if len(self.replicas) >= MOST_REPLICAS:
+                observers = [each for each in self.replicas if not voters.has(each)]
+                del self.replicas[min(observers, key=lambda each: self.replicas[each].fetched_ms)]
             found = self.replicas[key] = Progress()
         return found
 
@@ -97,23 +109,39 @@ class Leading:
 
     # Who has to be told that this epoch has begun.
 
-    def to_tell(self, voters: Voters, now_ms: float, patience_ms: float) -> list[Voter]:
-        """Voters that do not fetch, though they could know by now."""
-        found = []
+    def to_tell(self, voters: Voters, now_ms: float, patience_ms: float) -> list[ReplicaKey]:
+        """Voters that do not fetch, though they could know by now, and whoever is to speak for himself."""
+        found = {}
         for voter in voters.values():
             due_ms = self._tell_due_ms(voter, patience_ms)
             if due_ms is not None and due_ms <= now_ms:
-                found.append(voter)
-        return found
+                found[voter.node_id] = voter.key
+        for node_id, (key, due_ms) in self._to_ask.items():
+            if due_ms <= now_ms and node_id not in self.telling:
+                found[node_id] = key
+        return list(found.values())
 
-    def told(self, voter_id: BrokerId, next_ms: float) -> None:
+    def told(self, node_id: BrokerId, next_ms: float) -> None:
         """It was told, or could not be: when to do it again if it does not fetch."""
-        self.telling.pop(voter_id, None)
-        self._tell_ms[voter_id] = next_ms
+        self.telling.pop(node_id, None)
+        self._tell_ms[node_id] = next_ms
+
+    def tells(self, node_id: BrokerId, outgoing: Outgoing | None, now_ms: float) -> None:
+        """It is being told, or nobody knows where it is."""
+        if outgoing is not None:
+            self.telling[node_id] = outgoing
+        self._to_ask.pop(node_id, None)
+        self._askable_ms[node_id] = now_ms + PAUSE_MS
+
+    def ask_itself(self, key: ReplicaKey, now_ms: float) -> None:
+        """Somebody says in its name that it is ahead, or has a new disk. It may have been the node: let it say so."""
+        due_ms = max(now_ms, self._askable_ms.get(key.node_id, now_ms))
+        self._to_ask[key.node_id] = key, min(due_ms, self._to_ask.get(key.node_id, (key, due_ms))[1])
 
     def next_tell_ms(self, voters: Voters, patience_ms: float) -> float | None:
         due = [self._tell_due_ms(voter, patience_ms) for voter in voters.values()]
-        return min((each for each in due if each is not None), default=None)
+        asked = [due_ms for node_id, (_, due_ms) in self._to_ask.items() if node_id not in self.telling]
+        return min((*asked, *(each for each in due if each is not None)), default=None)
 
     def _tell_due_ms(self, voter: Voter, patience_ms: float) -> float | None:
         if voter.key == self.own or voter.node_id in self.telling:

@@ -12,7 +12,7 @@ removed, as long as the log tells of it; to remove a node for good, take it out 
 from typing import TYPE_CHECKING
 
 from klamm.errors import ErrorCode, KafkaError
-from klamm.ids import BrokerId, Offset, Uuid
+from klamm.ids import ZERO_UUID, BrokerId, Offset, Uuid
 from klamm.quorum.facts import VotersChanged
 from klamm.quorum.identity import ReplicaKey
 from klamm.quorum.leader import Leading
@@ -48,13 +48,18 @@ def replace_returned(me: "Participant", leading: Leading, key: ReplicaKey) -> No
     """This replica has fetched: if it is a voter that lost its disk, one more step towards its return."""
     if me.voters.has(key) or key.node_id not in me.journal.voters.configured or not _may_change(me, leading):
         return
-    if not _is_caught_up(me, leading, key):
+    if not _is_caught_up(me, leading, key) or key.directory_id == ZERO_UUID:
         return
     old = me.voters.get(key.node_id)
-    if old is not None:
-        if _is_silent(me, leading, old) and len(me.voters) > 1:
-            _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
-    elif not me.journal.voters.has_had(key):
+    is_free = not me.journal.voters.has_had(key) if old is None else _is_silent(me, leading, old) and len(me.voters) > 1
+    if not is_free:
+        return
+    if key not in leading.confirmed:
+        # Anybody can fetch in its name. What the node itself answers, where it is configured to be, is what counts.
+        leading.ask_itself(key, me.now.monotonic_ms)
+    elif old is not None:
+        _write(me, me.voters.without(key.node_id), f"node {key.node_id} lost its disk and has a new one")
+    else:
         configured = me.journal.voters.configured[key.node_id]
         voter = configured._replace(directory_id=key.directory_id)
         _write(me, me.voters.with_voter(voter), f"node {key.node_id} has caught up on its new disk")

@@ -18,8 +18,11 @@ from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch, Now, Offset, Uuid
 from klamm.log.files import Files
 from klamm.quorum import membership
 from klamm.quorum.candidate import INSISTING_MS, Round
+from klamm.quorum.claims import Claims
 from klamm.quorum.election import (
+    BEYOND_REACH,
     FILE_NAME,
+    LAST_EPOCH,
     Election,
     UnreadableElection,
     read_election,
@@ -82,11 +85,13 @@ class Participant:
         """Whose turn it is to be asked who leads; observers begin at different voters."""
         self.search_losses = 0
         """How often in a row nobody answered."""
+        self.claims = Claims()
         self.met: dict[BrokerId, Uuid] = {}
         """Directories of configured voters who spoke to us; needed until voters are recorded."""
         self._addresses: dict[BrokerId, Address] = {}
         self._doubted: tuple[BrokerId, Epoch, float] | None = None
         self._rounds = 0
+        self._led_until_ms = now.monotonic_ms
 
     # What it is.
 
@@ -122,10 +127,16 @@ class Participant:
         )
 
     def believes_in_leader(self) -> bool:
-        """Whether somebody leads, as far as we can tell."""
-        if self.role is Role.LEADER:
-            return True
+        """Whether somebody leads, as far as we can tell by what we were answered and who fetches from us."""
+        if self.leading is not None:
+            silent_ms = self.leading.supported_until_ms(self.voters, self.settings.fetch_timeout_ms)
+            return self.now.monotonic_ms < silent_ms
         return self.following is not None and self.following.believes(self.now.monotonic_ms)
+
+    def is_without_leader_for_long(self) -> bool:
+        """Whether those who might have been elected had the time for it."""
+        silent_ms = self.now.monotonic_ms - self._led_until_ms
+        return self.leader_id == NO_BROKER and silent_ms >= self.settings.election_timeout_ms
 
     # Starting.
 
@@ -136,6 +147,8 @@ class Participant:
         if self.is_voter and len(self.voters) > 1 and self.journal.end_offset and not remembers(self._files, directory):
             # It may have voted in an epoch that left no trace in the log.
             raise UnreadableElection(f"{directory} holds a log and no {FILE_NAME}: a vote may be forgotten")
+        if self.journal.position.epoch > LAST_EPOCH:
+            raise UnreadableElection(f"{directory} ends in epoch {self.journal.position.epoch}, and {BEYOND_REACH}")
         self.epoch = max(self.election.epoch, self.journal.position.epoch)
         if self.epoch > self.election.epoch:
             # What was voted in an earlier epoch says nothing about this one.
@@ -177,7 +190,7 @@ class Participant:
 
     def maybe_go_on(self) -> None:
         """From asking beforehand to standing, from standing to leading, when enough have agreed."""
-        if self.role is Role.PROSPECTIVE and self.round is not None and self.round.is_won and self._knows_voters():
+        if self.role is Role.PROSPECTIVE and self.round is not None and self.round.is_won and self._may_begin_epoch():
             self._become_candidate()
         if self.role is Role.CANDIDATE and self.round is not None and self.round.is_won:
             self._become_leader(self.round)
@@ -227,12 +240,14 @@ class Participant:
         """What a reply says about who leads. Whether it changed what we are."""
         if epoch < self.epoch:
             return False
-        if leader_id in (NO_BROKER, self.node_id):
+        self.note_address(leader_id, address)
+        if leader_id in (NO_BROKER, self.node_id) or self.address_of(leader_id) is None:
             if epoch == self.epoch:
                 return False
             self.become_unattached(epoch)
+            # Whoever began this epoch may still win it. If its log is too short for that, somebody else has to stand.
+            self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms() / 4
             return True
-        self.note_address(leader_id, address)
         if epoch == self.epoch and (self.role in (Role.LEADER, Role.FOLLOWER) or self._doubts(leader_id)):
             return False
         self.become_follower(epoch, leader_id)
@@ -284,7 +299,7 @@ class Participant:
         return outgoing
 
     def note_address(self, node_id: BrokerId, address: Address | None) -> None:
-        if address is not None and address.host:
+        if node_id != NO_BROKER and address is not None and address.host:
             self._addresses[node_id] = address
 
     def meet(self, key: ReplicaKey) -> None:
@@ -327,6 +342,8 @@ class Participant:
         allowed = WITHIN_AN_EPOCH[self.role] if epoch == self.epoch else INTO_A_NEW_EPOCH
         assert role in allowed and epoch >= self.epoch, f"{self.role} in {self.epoch} becomes {role} in {epoch}"
         assert epoch == self.election.epoch, "the disk knows of it"
+        if self.leader_id != NO_BROKER:
+            self._led_until_ms = self.now.monotonic_ms
         self.role = role
         self.epoch = epoch
         self.leader_id = NO_BROKER
@@ -355,9 +372,10 @@ class Participant:
             deadline_ms=now_ms + self.election_timeout_ms(),
         )
 
-    def _knows_voters(self) -> bool:
+    def _may_begin_epoch(self) -> bool:
         """Whether the voters are recorded, or can be: then the first thing a leader does is to record them."""
-        return self.voters.is_recorded or self.voters.keys() <= {*self.met, self.node_id}
+        knows_voters = self.voters.is_recorded or self.voters.keys() <= {*self.met, self.node_id}
+        return knows_voters and self.epoch < LAST_EPOCH
 
     def _doubts(self, leader_id: BrokerId) -> bool:
         return (

@@ -25,6 +25,7 @@ from klamm.log.settings import LogSettings
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum import answering, hearing, membership, timing
+from klamm.quorum.election import LAST_EPOCH
 from klamm.quorum.facts import SnapshotTaken, SnapshotUnreadable
 from klamm.quorum.identity import NodeIdentity
 from klamm.quorum.journal import REPLAY_BYTES, Journal, UnreadableMetadata
@@ -116,6 +117,10 @@ class Raft:
     @property
     def node_id(self) -> BrokerId:
         return self._me.node_id
+
+    @property
+    def directory_id(self) -> Uuid:
+        return self._me.identity.directory_id
 
     @property
     def cluster_id(self) -> str:
@@ -267,6 +272,10 @@ class Raft:
         """The reply to this very request."""
         me = self._me
         me.now = now
+        if reply.epoch > LAST_EPOCH:
+            # Whoever answers this is out of order: as good as no answer.
+            hearing.lost(me, outgoing)
+            return
         try:
             match reply:
                 case VoteReply():
@@ -275,6 +284,8 @@ class Raft:
                     hearing.epoch(me, outgoing, reply)
                 case QuorumFetched() if me.searching is outgoing:
                     hearing.found(me, outgoing, reply)
+                case QuorumFetched() if me.claims.asking is outgoing:
+                    hearing.claim(me, reply)
                 case QuorumFetched():
                     hearing.fetched(me, outgoing, reply)
                 case SnapshotChunk():

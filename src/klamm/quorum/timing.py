@@ -42,6 +42,7 @@ def ask(me: "Participant") -> None:
     """Send what is due: one request at a time to each node, and no fetch before the last one is on the disk."""
     if me.journal.log.failed is not None:
         return
+    _ask_about_claims(me)
     if me.round is not None:
         _ask_for_votes(me)
     elif me.leading is not None:
@@ -55,6 +56,13 @@ def ask(me: "Participant") -> None:
 def next_deadline_ms(me: "Participant") -> float | None:
     if me.journal.log.failed is not None:
         return None
+    due_ms = _role_deadline_ms(me)
+    if me.claims.is_waiting and _is_flushed(me):
+        return me.claims.due_ms if due_ms is None else min(due_ms, me.claims.due_ms)
+    return due_ms
+
+
+def _role_deadline_ms(me: "Participant") -> float | None:
     if me.round is not None:
         return me.round.next_deadline_ms()
     if me.leading is not None:
@@ -100,13 +108,23 @@ def _ask_for_votes(me: "Participant") -> None:
 def _tell_of_epoch(me: "Participant") -> None:
     leading = me.leading
     assert leading is not None
-    for voter in leading.to_tell(me.voters, me.now.monotonic_ms, me.settings.fetch_timeout_ms):
-        request = BeginEpoch(me.identity.cluster_id, voter.key, me.node_id, me.epoch, me.address_of(me.node_id))
-        outgoing = me.send(voter.node_id, request, me.settings.request_timeout_ms)
-        if outgoing is not None:
-            leading.telling[voter.node_id] = outgoing
-        else:
-            leading.told(voter.node_id, me.now.monotonic_ms + me.settings.fetch_timeout_ms)
+    now_ms = me.now.monotonic_ms
+    for key in leading.to_tell(me.voters, now_ms, me.settings.fetch_timeout_ms):
+        request = BeginEpoch(me.identity.cluster_id, key, me.node_id, me.epoch, me.address_of(me.node_id))
+        outgoing = me.send(key.node_id, request, me.settings.request_timeout_ms)
+        leading.tells(key.node_id, outgoing, now_ms)
+        if outgoing is None:
+            leading.told(key.node_id, now_ms + me.settings.fetch_timeout_ms)
+
+
+def _ask_about_claims(me: "Participant") -> None:
+    """The voter that is said to lead is asked itself, where we know it to be. A fetch, because its answer tells."""
+    claims = me.claims
+    if not claims.is_waiting or claims.due_ms > me.now.monotonic_ms or not _is_flushed(me):
+        return
+    claims.asking = me.send(
+        claims.take(me.now.monotonic_ms), replace(_fetch(me), max_wait_ms=0), me.settings.fetch_timeout_ms
+    )
 
 
 def _ask_leader(me: "Participant", following: Following) -> None:

@@ -24,7 +24,8 @@ from klamm.log.producers import ProducerStates
 from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
 from klamm.partition.partition import Partition
-from klamm.quorum import participant
+from klamm.quorum import answering, participant
+from klamm.quorum.participant import Participant
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +186,29 @@ def _believes_anybody(right: Any) -> Any:
     return wrong
 
 
+def _believes_in_nobody(right: Any) -> Any:
+    def wrong(self: Participant) -> bool:
+        return False
+
+    return wrong
+
+
 def _takes_anybody_for_a_follower(right: Any) -> Any:
     def wrong(call: Any, broker_id: int, broker_epoch: int) -> None:
         return None
+
+    return wrong
+
+
+def _follows_whoever_says_so(right: Any) -> Any:
+    def wrong(me: Participant, request: Any) -> Any:
+        if (
+            me.epoch < request.epoch <= me.epoch + 5
+            and request.leader_id in me.voters
+            and request.leader_id != me.node_id
+        ):
+            me.become_follower(request.epoch, request.leader_id)
+        return right(me, request)
 
     return wrong
 
@@ -214,4 +235,6 @@ MUTATIONS = (
     Mutation("stranger", "whoever names a broker is believed", speaker, "_claimed", _believes_anybody),
     Mutation("follower", "any fetch counts as a follower's", fetch, "check_speaker", _takes_anybody_for_a_follower),
     Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
+    Mutation("asked", "a vote is given while a leader lives", Participant, "believes_in_leader", _believes_in_nobody),
+    Mutation("told", "whoever is said to lead is followed", answering, "begin_quorum_epoch", _follows_whoever_says_so),
 )

@@ -20,7 +20,9 @@ LATER_FAULTS = (
 """Drawn from a stream of their own."""
 MEMBER_FAULTS = ("member killed", "member leaves", "member paused", "member doubled", "rebalance storm")
 """Of runs that have groups."""
-ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS)
+FORGED_FAULTS = ("forged request",)
+"""Drawn from a stream of their own again, and in calm runs as often as in others."""
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
@@ -107,6 +109,7 @@ def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
         if calm.random() < CALM:
             faults = {name: mean for name, mean in faults.items() if calm.random() < CALM_FAULTS}
         faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.2, 0.6), (1_000.0, 2_500.0, 6_000.0))
+    faults |= _drawn_faults(Random(f"{seed} forged"), FORGED_FAULTS, (0.4, 0.4), (30.0, 300.0, 3_000.0))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(
         seed=seed,

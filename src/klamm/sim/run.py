@@ -31,12 +31,14 @@ from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
+from klamm.sim.checkers.steadiness import SteadinessChecker
 from klamm.sim.checkers.unclean import UncleanElections
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History, Key
 from klamm.sim.cluster import Cluster
 from klamm.sim.coverage import Coverage
 from klamm.sim.faults import Nemesis
+from klamm.sim.forger import FORGED, Forger, key_of
 from klamm.sim.groups import SETTINGS as GROUP_SETTINGS
 from klamm.sim.groups import Groups
 from klamm.sim.hurrying import drawn_settings, hurried
@@ -56,6 +58,7 @@ READING_MS = 30_000.0
 REMOVING_MS = 30_000.0
 GROUPING_MS = 30_000.0
 LOOK_MS = 50.0
+SIEGE, SIEGE_PAUSE_MS = 100, 25.0
 OF_DISKS = ("input/output error", "no space left")
 """What disks say that are told to fail. Housekeeping says it too, and tries again."""
 SETTINGS = {
@@ -99,6 +102,7 @@ class Run:
         self.cluster = Cluster(self.world, self.network, plan.brokers, plan.voters, settings, racks)
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
+        self.steadiness = SteadinessChecker(self.cluster)
         self.snapshots = SnapshotChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
@@ -117,6 +121,8 @@ class Run:
         self.nemesis = Nemesis(self.world, self.cluster, plan, budget, list(self.workload.clients))
         if self.groups is not None:
             self.nemesis.also(self.groups.kinds())
+        self.forger = Forger(self.world, self.cluster, voters_change="change voters" in plan.operations)
+        self.nemesis.also({FORGED: self.forger.strike})
         self.nemesis.on_blackout = self._blackout
         self.nemesis.on_tending = self._rescue
         self.coverage = Coverage(self.cluster)
@@ -144,7 +150,7 @@ class Run:
     def outcome(self) -> Outcome:
         failure = None
         try:
-            with hurried(), self.coverage.listening():
+            with hurried(), self.coverage.listening(), self.forger.listening():
                 self._run()
         except Broken as found:
             failure = found
@@ -194,6 +200,8 @@ class Run:
         producers = self.workload.producers
         self._until(lambda: all(each.is_done for each in producers), DELIVERING_MS, "producers still wait")
         self._until(self._is_well, HEALING_MS, "the cluster has not settled")
+        if FORGED in self.plan.faults:
+            self._besiege()
         reader = self.workload.reader()
         # (A leader may drop a follower once more that waits for an answer of its earlier life.)
         done = lambda: self._has_read_all(reader) and self._is_well()  # noqa: E731
@@ -206,6 +214,16 @@ class Run:
         done = lambda: self._is_well() and self._replicas_agree()  # noqa: E731
         self._until(done, HEALING_MS, "replicas do not end alike")
         self._at_end()
+
+    def _besiege(self) -> None:
+        """Nothing happens to anybody, but for what somebody forges."""
+        self.world.tell("only forged requests from here on")
+        self.steadiness.begin()
+        for _ in range(SIEGE):
+            self.forger.strike()
+            self.world.run_until(self.world.now_ms + SIEGE_PAUSE_MS)
+        self.steadiness.end()
+        self._until(self._is_well, HEALING_MS, "the cluster has not got over forged requests")
 
     def _groups_come_to_rest(self, groups: Groups) -> None:
         def complaint() -> str:
@@ -272,6 +290,10 @@ class Run:
         if controller is None:
             return "there is no controller"
         image = controller.broker.image
+        if not self._all_vote(controller):
+            return (
+                f"{controller.name} knows {controller.broker.quorum.voters}, which are others than those that may vote"
+            )
         for machine in self.cluster.machines.values():
             if not machine.is_running or not machine.is_serving:
                 return f"{machine.name} does not serve"
@@ -280,6 +302,13 @@ class Run:
             if machine.node_id not in image.brokers or not image.brokers[machine.node_id].is_active:
                 return f"{machine.name} is not counted on"
         return _partition_complaint(image)
+
+    def _all_vote(self, controller: Machine) -> bool:
+        """Where nobody takes voters out, all that may vote do, with the disks they have."""
+        if "change voters" in self.plan.operations:
+            return True
+        voters, machines = controller.broker.quorum.voters, self.cluster.machines
+        return all(machines[each].is_running and voters.has(key_of(machines[each])) for each in self.cluster.voters)
 
     def _has_read_all(self, reader: Consumer) -> bool:
         image = self.cluster.latest_image()
@@ -303,6 +332,7 @@ class Run:
         failure, machine.disk.failure = machine.disk.failure, None
         self.coverage.after_step(machine)
         self.quorum.after_step(machine)
+        self.steadiness.after_step(machine)
         self.snapshots.after_step(machine)
         if machine.broker.is_open:
             self.replication.after_step(machine)

@@ -34,6 +34,8 @@ class Life:
         """Another one whenever the machine was started; None if nobody can tell."""
         self.is_doubted = False
         """Whether something that an earlier life wrote was found missing, and the controller has not been told."""
+        self.was_machine_restarted = self._was_restarted()
+        """Since the last life; None if nobody can tell."""
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
@@ -42,6 +44,13 @@ class Life:
     def incarnation_before(self) -> Uuid | None:
         """Of a life that never heard whether it was registered, if that was the last one."""
         return self._noted()[1]
+
+    def _was_restarted(self) -> bool | None:
+        try:
+            found = json.loads(self._files.read_whole(FILE_NAME)) if self._files.exists(FILE_NAME) else {}
+            return None if self._boot_id is None else bool(found["bootId"] != self._boot_id)
+        except (DiskFailed, ValueError, KeyError, TypeError):
+            return None
 
     def _noted(self) -> tuple[int, Uuid | None]:
         if self._boot_id is None or not self._files.exists(FILE_NAME):

@@ -341,6 +341,11 @@ class Segment:
         for file in (*self.files(), self.index.file):
             file.remove()
 
+    def remove_indexes(self) -> None:
+        """Of a segment that is going to be something else."""
+        for index in (self.index, self.time_index):
+            index.file.remove()
+
     def close(self) -> None:
         self.log.close()
         self._close_indexes()

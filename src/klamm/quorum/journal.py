@@ -15,6 +15,7 @@ from klamm.facts import Tell
 from klamm.ids import NO_EPOCH, Epoch, Now, Offset
 from klamm.log.log import Log
 from klamm.log.reading import LogSlice
+from klamm.log.walking import Damaged
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum.facts import SnapshotUnreadable
@@ -59,6 +60,7 @@ class Journal:
         self._to_load: SnapshotToLoad | None = None
         self._load_latest_snapshot(tell)
         for stored in self._stored_from(max(self.applied, log.start_offset), log.end_offset):
+            self._check(stored)
             self._note_voters(stored.view, stored.batch)
 
     # Where it ends.
@@ -267,8 +269,18 @@ class Journal:
             start = piece[-1].batch.next_offset
 
     def _piece(self, start: Offset, end: Offset) -> list[_Stored]:
-        data = memoryview(bytes(self.log.read(start, REPLAY_BYTES, end)))
+        try:
+            data = memoryview(bytes(self.log.read(start, REPLAY_BYTES, end)))
+        except Damaged as damage:
+            raise UnreadableMetadata(str(damage)) from damage
         return [_Stored(batch, data[at : at + batch.size_bytes]) for at, batch in batches(data)]
+
+    def _check(self, stored: _Stored) -> None:
+        """At the start all of it: later is too late to say so to anybody who could mend it."""
+        try:
+            intact(stored.view)
+        except InvalidBatch as error:
+            raise UnreadableMetadata(f"{self.log.directory} is damaged: {error}") from error
 
     def _note_voters(self, view: memoryview, batch: Batch) -> None:
         if not batch.is_control or batch.base_offset <= self.voters.latest_offset:

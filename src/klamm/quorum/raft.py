@@ -21,6 +21,7 @@ from klamm.facts import Tell, unheard
 from klamm.ids import BrokerId, Epoch, Now, Offset, Uuid
 from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
+from klamm.log.salvage import Care
 from klamm.log.settings import LogSettings
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
@@ -82,9 +83,14 @@ class Raft:
         clean: bool,
         recovery_point: Offset = 0,
         is_voter_role: bool = True,
+        machine_restarted: bool | None = True,
+        on_damage: Callable[[], None] = lambda: None,
         tell: Tell = unheard,
     ) -> "Raft":
         """On what the disk holds. Nothing is promised to anybody before `start`.
+
+        Unless the machine was restarted since (None: nobody can tell), all that was written is there, and damage is not a
+        torn write: then the log is not cut, and this raises `LogDamaged`. `on_damage` is called before anything is cut.
 
         `voters` are the configured ones: they count until the log names voters, and tell where these are reached.
         """
@@ -95,7 +101,19 @@ class Raft:
             retention_ms=-1,
             retention_bytes=-1,
         )
-        log = Log.open(DIRECTORY, files, settings, now, clean=clean, recovery_point=recovery_point, tell=tell)
+        keeps_writes = None if machine_restarted is None else not machine_restarted
+        care = Care(keeps_writes, is_only_copy=len(voters) == 1, is_flushed_first=True)
+        log = Log.open(
+            DIRECTORY,
+            files,
+            settings,
+            now,
+            clean=clean,
+            recovery_point=recovery_point,
+            tell=tell,
+            on_damage=on_damage,
+            care=care,
+        )
         journal = Journal(log, SnapshotFiles(files, DIRECTORY), voters, tell)
         journal.was_cut = log.recovery_point < recovery_point
         quorum_settings = QuorumSettings.of(config)

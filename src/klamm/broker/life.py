@@ -84,6 +84,9 @@ class Life:
         return True
 
     def _forget(self) -> None:
+        """What the last life's epoch was, not on which start of the machine it wrote."""
+        if self._note(UNKNOWN, b""):
+            return
         with contextlib.suppress(DiskFailed):
             self._files.remove(FILE_NAME)
 
@@ -95,5 +98,6 @@ class Life:
     def distrust(self) -> None:
         """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
         if this process is killed before the machine is started again: two faults at once.)"""
-        self._boot_id = None
-        self._forget()
+        if self._boot_id is not None:
+            self._forget()
+            self._boot_id = None

@@ -41,7 +41,7 @@ def read_election(files: Files, directory: str) -> Election:
         found: dict[str, Any] = json.loads(files.read_whole(path))
         version = int(found["data_version"])
         if version not in (0, WRITTEN_VERSION):
-            raise ValueError(f"data_version {version} is unknown")
+            raise UnreadableElection(f"{path} has data_version {version}, which this version of Klamm does not know")
         directory_text = found["votedDirectoryId"] if version >= 1 else uuid_text(ZERO_UUID)
         return Election(
             epoch=int(found["leaderEpoch"]),
@@ -49,8 +49,8 @@ def read_election(files: Files, directory: str) -> Election:
             voted_id=int(found["votedId"]),
             voted_directory_id=uuid_from_text(directory_text),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableElection(f"{path}: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UnreadableElection(f"{path} is damaged: whom this node voted for cannot be read") from None
 
 
 def write_election(files: Files, directory: str, election: Election) -> None:

@@ -21,7 +21,7 @@ from klamm.broker.facts import (
 from klamm.errors import ErrorCode
 from klamm.ids import TopicPartition
 from klamm.log import checkpoint
-from klamm.log.recovery import LogDamaged
+from klamm.log.recovery import FlushedRecordsMissing, LogDamaged
 from klamm.log.salvage import RecordsSetAside, TailCut
 from klamm.quorum.journal import UnreadableMetadata
 from klamm.records.batch import batches
@@ -334,3 +334,25 @@ def test_nothing_is_told_to_be_missing_of_a_topic_that_is_another() -> None:
     assert not world.told_of(RecordsMissing)
     assert offsets(world.connect(), "others") == (0, 0)
     assert TopicPartition("others", 0) in [each.topic_partition for each in world.broker.partitions]
+
+
+@pytest.mark.parametrize("how", ENDS)
+@pytest.mark.parametrize("which", ["first", "middle"])
+def test_a_segment_that_is_missing_is_told(how: str, which: str) -> None:
+    """Nobody reads older segments at a start; but where one began, a snapshot was taken."""
+    world = written(old=True)
+    end(world, how)
+    found = sorted(name for name in world.disk.names if name.startswith("orders-0/") and name.endswith(".log"))
+    assert len(found) > 3
+    gone = found[0 if which == "first" else 2]
+    world.disk.change_name(("remove", gone, None))
+    world.start_again()
+    told = [fact for fact in world.told if fact.level == "error" and "orders-0" in str(fact)]
+    if which == "middle":
+        client = world.connect()
+        assert fetched(client.ask(fetch("orders"), NAMED)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert told and "missing" in str(told[0])
+        others = set(found) - {gone}
+        assert others <= set(world.disk.names), "what is behind it stays"
+    elif how == "stopped":
+        assert [type(fact) for fact in told] == [FlushedRecordsMissing]

@@ -150,6 +150,8 @@ class _Opening:
     def was_closed_cleanly(self) -> bool:
         """Load what a clean shutdown left; False if it turns out that it was none."""
         loaded = self._loaded
+        if self._before_gap() is not None:
+            return False
         try:
             last = loaded.segments[-1].load_end()
             loaded.end_offset = last.next_offset if last is not None else loaded.segments[-1].base_offset
@@ -161,6 +163,7 @@ class _Opening:
             self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
             return False
         loaded.recovery_point = loaded.end_offset
+        self._tell_of_missing_beginning()
         return True
 
     def recover(self, recovery_point: Offset) -> None:
@@ -170,8 +173,26 @@ class _Opening:
             # The checkpoint knows another log than this: what it says of older segments cannot be relied on either.
             recovery_point = segments[0].base_offset
         first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
-        self._scan(first, recovery_point)
+        before_gap = self._before_gap()
+        self._scan(first if before_gap is None else min(first, before_gap), recovery_point)
         self._loaded.recovery_point = min(recovery_point, self._loaded.end_offset)
+
+    def _before_gap(self) -> int | None:
+        """The number of the segment after which another one seems to be missing: a snapshot was taken where it began."""
+        bases = [segment.base_offset for segment in self._loaded.segments]
+        for offset in self._loaded.shelf.snapshots:
+            number = bisect_right(bases, offset) - 1
+            if 0 <= number < len(bases) - 1 and bases[number] != offset:
+                return number
+        return None
+
+    def _tell_of_missing_beginning(self) -> None:
+        """After a clean shutdown the epochs begin where the log does."""
+        loaded, epochs = self._loaded, self._stored_epochs
+        first = loaded.segments[0].base_offset
+        if epochs and max(epochs[0][1], loaded.start_offset) < first:
+            self._on_damage()
+            self._tell(FlushedRecordsMissing(self._directory, max(epochs[0][1], loaded.start_offset), first))
 
     def settle(self) -> None:
         """The log's beginning, and no more epochs and snapshots than belong to it."""

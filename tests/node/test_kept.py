@@ -1,8 +1,8 @@
 """What was acknowledged and may be needed is never removed by the node itself, whatever is damaged when it starts.
 
-A node alone, killed, stopped or without power; its data young (nothing checkpointed) or old (segments rolled, flushed and
-checkpointed). Both reproductions of an attack are here: 200 random bytes in `partition.metadata`, and one flipped byte in
-the middle of the metadata log, made a node remove directories of topics within eight seconds.
+A node alone, killed, stopped or without power; its data young (nothing checkpointed) or old (segments rolled, flushed
+and checkpointed). Both reproductions of an attack are here: 200 random bytes in `partition.metadata`, and one flipped
+byte in the middle of the metadata log, made a node remove directories of topics within eight seconds.
 """
 
 from random import Random

@@ -47,7 +47,7 @@ SET_ASIDE = re.compile(rf".+\.[0-9a-f]{{32}}({DELETED}|{STRAY})")
 LONGEST_NAME = 200
 """A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
 ENOUGH_BYTES = 8
-"""Of two topic ids, which are drawn, no two have so many of their sixteen bytes in common: one is the other, damaged."""
+"""Two topic ids, which are drawn, never have so many of their bytes in common: one is the other, damaged."""
 
 
 class LastLife(NamedTuple):
@@ -149,6 +149,7 @@ class Directories:
         self, entry: str, place: TopicPartition, found: Uuid | None, image: Image, *, is_damaged: bool
     ) -> None:
         topic_id = uuid_text(found) if found else "unknown"
+        known_as = image.topic_names.get(found) if found else None
         if not self._has_records(entry):
             self._tell(StrayDirectory(entry, topic_id))
             self.set_aside(entry, found or ZERO_UUID)
@@ -156,8 +157,8 @@ class Directories:
             self._keep(entry, found, f"its {PARTITION_METADATA} is damaged")
         elif self._is_image_doubted:
             self._keep(entry, found, f"topic {topic_id} is not in the metadata, the log of which was damaged")
-        elif found in image.topic_names and (image.topic_names[found] != place.topic or image.partition(*place) is None):
-            self._keep(entry, found, f"topic {topic_id} is called {image.topic_names[found]} and has no such partition")
+        elif known_as is not None and (known_as != place.topic or image.partition(*place) is None):
+            self._keep(entry, found, f"topic {topic_id} is called {known_as} and has no such partition")
         else:
             # Deleted, or given to others, while this broker was away.
             self._tell(StrayDirectory(entry, topic_id))

@@ -65,7 +65,7 @@ class RecordsMissing(Fact):
 
     def __str__(self) -> str:
         return (
-            f"{self.partition}: records up to offset {self.known_end} were here, and those from {self.end_offset} on are "
+            f"{self.partition}: records up to offset {self.known_end} were here, those from {self.end_offset} on are "
             f"missing; {self.whence}"
         )
 

@@ -169,7 +169,9 @@ class Partitions:
             self.traffic.setdefault(topic.name, Traffic()),
         )
         if failure is not None:
-            partition.fail(str(failure), full=isinstance(failure, DiskFull))
+            advice = "; `klamm storage repair` mends it when this broker is stopped"
+            reason = f"{failure}{advice if isinstance(failure, LogDamaged) else ''}"
+            partition.fail(reason, full=isinstance(failure, DiskFull))
         return partition
 
     def _is_only_copy(self, state: PartitionState) -> bool:

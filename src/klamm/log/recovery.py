@@ -28,14 +28,13 @@ from klamm.log.files import Files
 from klamm.log.names import LEADER_EPOCHS, LOG, SNAPSHOT, offset_of
 from klamm.log.producers import ProducerStates
 from klamm.log.replaying import note_stored, replayed
-from klamm.log.salvage import Care, LogDamaged, RecordsSetAside, TailCut, behind, keep_aside
+from klamm.log.salvage import NO_CARE, Care, LogDamaged, RecordsSetAside, TailCut, behind, keep_aside
 from klamm.log.segment import Segment
 from klamm.log.settings import LogSettings
 from klamm.log.shelf import Shelf
 from klamm.log.tidying import tidied
 from klamm.log.walking import Damaged, headers, time_of, whole_batches
 from klamm.records.batch import Batch
-
 
 __all__ = ["FlushedRecordsMissing", "Loaded", "LogDamaged", "TailCut", "load"]
 
@@ -78,7 +77,7 @@ def load(
     start_offset: Offset,
     tell: Tell,
     on_damage: Callable[[], None],
-    care: Care = Care(),
+    care: Care = NO_CARE,
 ) -> Loaded:
     """The log in this directory, as it was closed or as it can be recovered."""
     if not files.exists(directory):
@@ -178,7 +177,7 @@ class _Opening:
         self._loaded.recovery_point = min(recovery_point, self._loaded.end_offset)
 
     def _before_gap(self) -> int | None:
-        """The number of the segment after which another one seems to be missing: a snapshot was taken where it began."""
+        """The segment that another one seems to be missing after: a snapshot was taken where that began."""
         bases = [segment.base_offset for segment in self._loaded.segments]
         for offset in self._loaded.shelf.snapshots:
             number = bisect_right(bases, offset) - 1
@@ -294,9 +293,7 @@ class _Opening:
                 end_offset = batch.next_offset
         return epochs
 
-    def _end_before(
-        self, damage: Damaged, number: int, size: int, end_offset: Offset, recovery_point: Offset
-    ) -> None:
+    def _end_before(self, damage: Damaged, number: int, size: int, end_offset: Offset, recovery_point: Offset) -> None:
         """A torn tail is cut off. What is more than that is kept; or the log is left as it is, and does not open."""
         care, segment = self._care, self._loaded.segments[number]
         later = self._loaded.segments[number + 1 :]

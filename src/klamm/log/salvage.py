@@ -1,10 +1,11 @@
 """What recovery does with records that stand behind damage: it is asked how much it may cut, and keeps what it cuts.
 
 A write that was interrupted leaves the beginning of a batch at the end of the log, or, if the machine went down,
-anything in the place of what had not been flushed. Such a torn tail was promised to nobody and is cut off. Whole batches
-behind a bad one are something else: they may have been acknowledged. Where nobody else has them the log does not open
-(`LogDamaged`); where others do, or the machine itself went down, the log ends before the damage, and what stood behind
-is kept beside it, in files that end in `.cut`. Nothing reads those, and only deleting the topic removes them.
+anything in the place of what had not been flushed. Such a torn tail was promised to nobody and is cut off. Whole
+batches behind a bad one are something else: they may have been acknowledged. Where nobody else has them the log does
+not open (`LogDamaged`); where others do, or the machine itself went down, the log ends before the damage, and what
+stood behind is kept beside it, in files that end in `.cut`. Nothing reads those, and only deleting the topic removes
+them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,9 @@ class Care(NamedTuple):
         return (bool(self.keeps_writes) and self.is_only_copy) or (
             self.keeps_writes is not False and self.is_flushed_first
         )
+
+
+NO_CARE = Care()
 
 
 class Behind(NamedTuple):
@@ -107,7 +111,7 @@ def keep_aside(
     is on disk when this returns, and the log is as it was, but for the later segments."""
     kept = []
     if segment is not None and position < segment.size:
-        name = _free_name(files, directory, f"{end_offset:020d}")
+        name = free_name(files, directory, f"{end_offset:020d}")
         copy = files.file(f"{directory}/{name}")
         while piece := segment.log.read(position + copy.size, min(COPY_BYTES, segment.size - position - copy.size)):
             copy.append(piece)
@@ -115,7 +119,7 @@ def keep_aside(
         copy.close()
         kept.append(name)
     for each in reversed(later):
-        name = _free_name(files, directory, file_name(each.base_offset, ".log"))
+        name = free_name(files, directory, file_name(each.base_offset, ".log"))
         log = each.log
         each.remove_indexes()
         log.rename(f"{directory}/{name}")
@@ -124,7 +128,5 @@ def keep_aside(
     return tuple(kept)
 
 
-def _free_name(files: Files, directory: str, stem: str) -> str:
-    return next(
-        name for number in count() if not files.exists(f"{directory}/{(name := f'{stem}.{number}{CUT}')}")
-    )
+def free_name(files: Files, directory: str, stem: str) -> str:
+    return next(name for number in count() if not files.exists(f"{directory}/{(name := f'{stem}.{number}{CUT}')}"))

@@ -53,8 +53,8 @@ def identity_of(
         uuid_from_text(found["cluster.id"])
     except (KeyError, ValueError):
         raise WrongDirectory(
-            f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), "
-            "or start with an empty directory"
+            f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), let "
+            "`klamm storage repair` write it again (--id N --cluster-id ID), or start with an empty directory"
         ) from None
     if found["node.id"] != str(node_id):
         raise WrongDirectory(
@@ -68,12 +68,21 @@ def identity_of(
     return Identity(found["cluster.id"], directory_id, is_new=False)
 
 
+def has_data(files: Files) -> bool:
+    """Whether a node has written here: it knows metadata."""
+    return METADATA_DIRECTORY in files.listing("") and bool(files.listing(METADATA_DIRECTORY))
+
+
 def _refuse_somebodys(files: Files) -> None:
     """Before anything is written. Of a node that never was here no partition can be: what is called like one could be
     taken for that of a topic which is gone, and removed, or be in the way of another."""
-    names = files.listing("")
-    found = sorted(filter(is_of_a_partition, names))
-    if not found or METADATA_DIRECTORY in names:
+    if has_data(files):
+        raise WrongDirectory(
+            f"{checkpoint.META_PROPERTIES} is missing, and there is the data of a node: restore it (it names "
+            "cluster.id, node.id and directory.id), or let `klamm storage repair` write it again (--id, --cluster-id)"
+        )
+    found = sorted(filter(is_of_a_partition, files.listing("")))
+    if not found:
         return
     listed = ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
     raise WrongDirectory(

@@ -220,13 +220,15 @@ class Journal:
 
     def _load_latest_snapshot(self, tell: Tell) -> None:
         log, contents = self.log, None
+        unreadable: list[SnapshotId] = []
         while contents is None and self.snapshots.latest is not None:
             latest = self.snapshots.latest
             try:
                 contents = self.snapshots.contents(latest)
             except UnreadableSnapshot as error:
                 tell(SnapshotUnreadable(str(error)))
-                self.snapshots.remove(latest)
+                unreadable.append(latest)
+                self.snapshots.all.remove(latest)
         epochs = log.epochs.entries()
         if epochs and epochs[0][1] > log.start_offset:
             # The log began here before the node stopped. What is still there of before has lost its epochs, and without
@@ -235,6 +237,8 @@ class Journal:
         end = self.snapshots.latest.end_offset if self.snapshots.latest else 0
         if log.start_offset > end:
             raise UnreadableMetadata(f"{log.directory} begins at {log.start_offset}, and no snapshot reaches that far")
+        for snapshot in unreadable:
+            self.snapshots.set_aside(snapshot)
         if log.end_offset < end:
             # The node stopped before the log had followed its snapshot.
             log.truncate_fully_and_start_at(end)

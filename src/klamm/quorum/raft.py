@@ -89,8 +89,8 @@ class Raft:
     ) -> "Raft":
         """On what the disk holds. Nothing is promised to anybody before `start`.
 
-        Unless the machine was restarted since (None: nobody can tell), all that was written is there, and damage is not a
-        torn write: then the log is not cut, and this raises `LogDamaged`. `on_damage` is called before anything is cut.
+        Unless the machine was restarted since (None: nobody can tell), all that was written is there, and damage is not
+        a torn write: then the log is not cut, and this raises `LogDamaged`. `on_damage` is called before it is cut.
 
         `voters` are the configured ones: they count until the log names voters, and tell where these are reached.
         """

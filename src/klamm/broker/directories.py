@@ -263,7 +263,7 @@ class Directories:
         path = f"{directory}/{PARTITION_METADATA}"
         if not self._files.exists(path):
             return None
-        return checkpoint.read_partition_metadata(self._files.read_whole(path))
+        return checkpoint.read_partition_metadata(checkpoint.read_small(self._files, path))
 
 
 def alike(one: Uuid, other: Uuid) -> bool:

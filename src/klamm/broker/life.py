@@ -21,6 +21,7 @@ import contextlib
 import json
 
 from klamm.ids import Uuid
+from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, Files
 
 FILE_NAME = "broker-life"
@@ -47,20 +48,20 @@ class Life:
 
     def _was_restarted(self) -> bool | None:
         try:
-            found = json.loads(self._files.read_whole(FILE_NAME)) if self._files.exists(FILE_NAME) else {}
+            found = json.loads(checkpoint.read_small(self._files, FILE_NAME)) if self._files.exists(FILE_NAME) else {}
             return None if self._boot_id is None else bool(found["bootId"] != self._boot_id)
-        except (DiskFailed, ValueError, KeyError, TypeError):
+        except (DiskFailed, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def _noted(self) -> tuple[int, Uuid | None]:
         if self._boot_id is None or not self._files.exists(FILE_NAME):
             return UNKNOWN, None
         try:
-            found = json.loads(self._files.read_whole(FILE_NAME))
+            found = json.loads(checkpoint.read_small(self._files, FILE_NAME))
             if found["bootId"] != self._boot_id:
                 return UNKNOWN, None
             return int(found["brokerEpoch"]), bytes.fromhex(found["incarnation"]) or None
-        except (DiskFailed, ValueError, KeyError, TypeError):
+        except (DiskFailed, ValueError, KeyError, TypeError, RecursionError):
             return UNKNOWN, None
 
     def ask(self, epoch_before: int, incarnation: Uuid) -> None:

@@ -197,7 +197,10 @@ class Partitions:
         """A checkpoint, or nothing where it is missing or damaged: then more is recovered than had to be."""
         if not self._files.exists(name):
             return {}
-        offsets = checkpoint.read_offsets(self._files.read_whole(name))
+        try:
+            offsets = checkpoint.read_offsets(checkpoint.read_small(self._files, name, checkpoint.LARGEST_BYTES))
+        except DiskFailed:
+            offsets = None
         if offsets is None:
             self._tell(DamagedCheckpoint(name))
             return {}

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 
 from klamm.facts import Fact, Tell
 from klamm.ids import NO_EPOCH, Epoch, Offset
-from klamm.log.checkpoint import read_epochs
+from klamm.log.checkpoint import MOST_EPOCHS_BYTES, read_epochs, read_small
 from klamm.log.epochs import EpochCache
-from klamm.log.files import Files
+from klamm.log.files import DiskFailed, Files
 from klamm.log.names import LEADER_EPOCHS, LOG, SNAPSHOT, offset_of
 from klamm.log.producers import ProducerStates
 from klamm.log.replaying import note_stored, replayed
@@ -91,8 +91,7 @@ def load(
     if not segments:
         _check_flushed_is_there(care, directory, 0, recovery_point)
         return loaded
-    checkpoint = files.read_whole(f"{directory}/{LEADER_EPOCHS}") if LEADER_EPOCHS in names else None
-    stored_epochs = read_epochs(checkpoint or b"")
+    stored_epochs = _stored_epochs(files, directory) if LEADER_EPOCHS in names else None
     opening = _Opening(
         loaded, files, directory, stored_epochs, now_ms, tell, on_damage, care, is_compacted=settings.compact
     )
@@ -107,6 +106,14 @@ def load(
         tell(FlushedRecordsMissing(directory, loaded.end_offset, recovery_point))
     opening.settle()
     return loaded
+
+
+def _stored_epochs(files: Files, directory: str) -> list[tuple[Epoch, Offset]] | None:
+    try:
+        return read_epochs(read_small(files, f"{directory}/{LEADER_EPOCHS}", MOST_EPOCHS_BYTES))
+    except DiskFailed:
+        # The batches carry them too.
+        return None
 
 
 def _check_flushed_is_there(care: Care, directory: str, end_offset: Offset, recovery_point: Offset) -> None:

@@ -5,6 +5,7 @@ never a node's and holds what a node would clear away.
 """
 
 from collections.abc import Iterable
+from errno import EISDIR
 from hashlib import sha256
 from random import Random
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from klamm.broker.directories import is_of_a_partition
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.ids import BrokerId, Uuid, drawn_uuid, uuid_from_text, uuid_text
 from klamm.log import checkpoint
-from klamm.log.files import Files
+from klamm.log.files import DiskFailed, Files
 
 METADATA_DIRECTORY = f"{CLUSTER_METADATA}-0"
 NAMED = 3
@@ -47,7 +48,7 @@ def identity_of(
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity
-    found = checkpoint.read_meta_properties(files.read_whole(checkpoint.META_PROPERTIES)) or {}
+    found = checkpoint.read_meta_properties(checkpoint.read_small(files, checkpoint.META_PROPERTIES)) or {}
     try:
         directory_id = uuid_from_text(found["directory.id"])
         uuid_from_text(found["cluster.id"])
@@ -95,6 +96,11 @@ def taken_clean_shutdown(files: Files) -> int:
     """The broker epoch that the last clean shutdown noted, or -1. The note is gone afterwards: it speaks of one end."""
     if not files.exists(checkpoint.CLEAN_SHUTDOWN):
         return -1
-    epoch = checkpoint.read_clean_shutdown(files.read_whole(checkpoint.CLEAN_SHUTDOWN))
+    try:
+        epoch = checkpoint.read_clean_shutdown(checkpoint.read_small(files, checkpoint.CLEAN_SHUTDOWN))
+    except DiskFailed as error:
+        if error.errno == EISDIR:
+            return -1
+        epoch = None
     files.remove(checkpoint.CLEAN_SHUTDOWN)
     return -1 if epoch is None else epoch

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch, Uuid, uuid_from_text, uuid_text
+from klamm.log.checkpoint import read_small
 from klamm.log.files import Files
 
 FILE_NAME = "quorum-state"
@@ -38,7 +39,7 @@ def read_election(files: Files, directory: str) -> Election:
     if not files.exists(path):
         return Election()
     try:
-        found: dict[str, Any] = json.loads(files.read_whole(path))
+        found: dict[str, Any] = json.loads(read_small(files, path))
         version = int(found["data_version"])
         if version not in (0, WRITTEN_VERSION):
             raise UnreadableElection(f"{path} has data_version {version}, which this version of Klamm does not know")

@@ -26,6 +26,7 @@ from klamm.sim.checkers.group_owners import GroupOwners
 from klamm.sim.checkers.group_progress import GroupProgress
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
+from klamm.sim.checkers.removals import RemovalChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
 from klamm.sim.checkers.unclean import UncleanElections
@@ -95,6 +96,7 @@ class Run:
         self.history = History()
         self.quorum = QuorumChecker(self.cluster)
         self.snapshots = SnapshotChecker()
+        self.removals = RemovalChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
         self.logs = LogChecker(self.compaction)
@@ -317,6 +319,7 @@ class Run:
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.coverage.fact(fact)
         self.snapshots.fact(machine, fact)
+        self.removals.fact(machine, fact, self.cluster.latest_image())
         of_chores = isinstance(fact, ChoreFailed | CompactionFailed | RetentionFailed)
         if of_chores and not any(reason in str(fact) for reason in OF_DISKS):
             broken("I30", f"{machine.name}: {fact}")

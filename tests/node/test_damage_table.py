@@ -8,7 +8,7 @@ where. A refusal is a sentence, without the words of Python, and changes nothing
     K  starts; the directory is kept under another name and told as an error; everything else is served
     R  refuses to start, in a sentence
 
-Two letters: after a clean end, and after kill -9.
+A dash: see test_kept.py. Two letters: after a clean end, and after kill -9.
 """
 
 import errno
@@ -47,6 +47,7 @@ TABLE = {
     "cleaner-offset-checkpoint":            "S     S     S     S     S     S     S     S     S",
     "orders-0/partition.metadata":          "S     S     S     S     S     S     O     S     O",
     "orders-0/leader-epoch-checkpoint":     "S     S     S     S     S     S     S/O   S     S",
+    "orders-0/*.log":                       "-     -     -     -     -     -     -     O     O",
     "orders-0/*.index":                     "S     S     S     S     S     S     O     S     O",
     "orders-0/*.timeindex":                 "S     S     S     S     S     S     O     S     O",
     "orders-0/*.snapshot":                  "S     S     S     S     S     S     O     S     S",
@@ -56,7 +57,10 @@ TABLE = {
 ONLY_OF_CLEAN = (".kafka_cleanshutdown", "cleaner-offset-checkpoint")
 """Files that a node which was killed need not have."""
 CELLS = [
-    (name, damage, verdict) for name, row in TABLE.items() for damage, verdict in zip(DAMAGES, row.split(), strict=True)
+    (name, damage, verdict)
+    for name, row in TABLE.items()
+    for damage, verdict in zip(DAMAGES, row.split(), strict=True)
+    if verdict != "-"
 ]
 
 
@@ -73,6 +77,8 @@ class Unreadable(RealFiles):
     def __init__(self, root: Path, path: Path | None) -> None:
         super().__init__(root)
         opened_for = self.descriptors.opened_for
+        # (Held open, so that no other file gets its number.)
+        self._held = path.open("rb") if path is not None else None
         self._locked = path.stat().st_ino if path is not None else None
 
         def refusing(full_path: str, *arguments: int) -> int:
@@ -195,3 +201,18 @@ def test_a_cell(tmp_path: Path, name: str, how: str, expected: str, clean: bool)
     found = verdict(world, root, path if how == "unreadable" else None)
     assert values_on_disk(root) == set(VALUES), "nothing was removed"
     assert found == expected.split("/")[0 if clean else -1]
+
+
+def test_a_segment_that_leads_to_another_partitions_harms_nobody_else(tmp_path: Path) -> None:
+    """Both would be cut and appended to, each by its own ideas."""
+    root = tmp_path / "data"
+    root.mkdir()
+    world = written(root, clean=False)
+    mine, other = (max((root / name).glob("*.log")) for name in ("orders-0", "others-0"))
+    content = other.read_bytes()
+    mine.unlink()
+    mine.symlink_to(other)
+    assert verdict(world, root, None) == "O"
+    assert other.read_bytes() == content
+    [offline] = {str(fact) for fact in world.told_of(PartitionFailed)}
+    assert "must not be a symbolic link" in offline

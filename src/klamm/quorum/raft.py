@@ -26,7 +26,7 @@ from klamm.log.settings import LogSettings
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum import answering, hearing, membership, timing
-from klamm.quorum.facts import SnapshotTaken, SnapshotUnreadable
+from klamm.quorum.facts import OtherCluster, SnapshotTaken, SnapshotUnreadable
 from klamm.quorum.identity import NodeIdentity
 from klamm.quorum.journal import REPLAY_BYTES, Journal, UnreadableMetadata
 from klamm.quorum.messages import (
@@ -58,6 +58,7 @@ __all__ = ["DIRECTORY", "REPLAY_BYTES", "TOPIC", "Raft", "UnreadableMetadata"]
 TOPIC = "__cluster_metadata"
 DIRECTORY = f"{TOPIC}-0"
 
+MOST_STRANGERS = 100
 CLEANING_MS = 60_000.0
 """How often old snapshots and segments are looked for."""
 
@@ -67,6 +68,8 @@ class Raft:
         self._me = me
         self._journal = me.journal
         self._writer: tuple[SnapshotId, SnapshotWriter] | None = None
+        self._strangers: set[tuple[BrokerId, bool]] = set()
+        """Nodes of other clusters of which was told."""
         self._snapshot_due_ms = now.monotonic_ms + me.settings.snapshot_after_ms
         self._clean_ms = now.monotonic_ms + CLEANING_MS
 
@@ -236,6 +239,8 @@ class Raft:
 
     def vote(self, request: VoteRequest, now: Now) -> VoteReply:
         self._me.now = now
+        if request.cluster_id not in (None, self.cluster_id):
+            self._meet_stranger(request.candidate.node_id, asks=True)
         try:
             return answering.vote(self._me, request)
         except DiskFailed as error:
@@ -262,6 +267,8 @@ class Raft:
         """The replica has everything below its offset. None: there is nothing to tell it yet, let it wait until
         `has_news`, or for its `max_wait_ms`, and answer with `fetched`."""
         self._me.now = now
+        if request.cluster_id not in (None, self.cluster_id):
+            self._meet_stranger(request.replica.node_id, asks=True)
         try:
             return answering.fetch(self._me, request)
         except DiskFailed as error:
@@ -285,6 +292,11 @@ class Raft:
         """The reply to this very request."""
         me = self._me
         me.now = now
+        if reply.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            # What it says of epochs and leaders is about another cluster.
+            self._meet_stranger(outgoing.to, asks=False)
+            hearing.lost(me, outgoing)
+            return
         try:
             match reply:
                 case VoteReply():
@@ -299,6 +311,12 @@ class Raft:
                     hearing.snapshot_chunk(me, outgoing, reply)
         except DiskFailed as error:
             self._failed(error)
+
+    def _meet_stranger(self, node_id: BrokerId, *, asks: bool) -> None:
+        """Somebody's configuration names the wrong nodes, or a node has the wrong directory: told once of each."""
+        if (node_id, asks) not in self._strangers and len(self._strangers) < MOST_STRANGERS:
+            self._strangers.add((node_id, asks))
+            self._me.tell(OtherCluster(node_id, self.cluster_id, "asks" if asks else "refuses"))
 
     def lost(self, outgoing: Outgoing, now: Now) -> None:
         """There will be no reply: refused, closed, or too late."""

@@ -63,6 +63,8 @@ class Partitions:
         """By topic, of those that are or were held here and are not deleted."""
         self.traffic_before = Traffic()
         """Of topics that are deleted."""
+        self.missing_records = 0
+        """That this broker had, by its checkpoints, and did not find when it opened its logs."""
         self.directories = Directories(files, doubt, tell)
         self.wishing: dict[Partition, None] = {}
         """Those whose in-sync replicas may have to change."""
@@ -191,6 +193,7 @@ class Partitions:
             whence = f"they are fetched again when one of {', '.join(map(str, others))} leads it"
         else:
             whence = "no other broker is known to have them"
+        self.missing_records += known_end - end_offset
         self._tell(RecordsMissing(str(name), end_offset, known_end, whence))
 
     def checkpointed(self, name: str) -> dict[TopicPartition, Offset]:

@@ -9,6 +9,7 @@ from klamm.sim.plan import drawn_plan
 CAUGHT_BY = {
     "1": 2, "2": 4, "3": 2, "4": 0, "5": 78, "10": 2, "16": 380, "17": 66, "vote": 9, "majority": 0, "dirty": 0,
     "hasty": 13, "zombie": 31, "stale": 47, "deposed": 21, "shared": 7, "early": 13, "stranger": 2, "follower": 4,
+    "strays": 5,
 }  # fmt: skip
 """The first seed that catches the mutation."""
 OF_GROUPS = {"hasty", "zombie", "stale", "deposed", "shared", "early"}

@@ -9,6 +9,7 @@ them.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from klamm.ids import Offset
 from klamm.log.files import File, Files
 from klamm.log.names import CUT, file_name
 from klamm.log.segment import Segment
-from klamm.log.walking import Step, next_whole_batch
+from klamm.log.walking import Damaged, Step, next_whole_batch, whole_batches
 
 COPY_BYTES = 1024 * 1024
 
@@ -92,6 +93,11 @@ def whole_batches_behind(file: File, position: int, least_offset: Offset) -> Ite
     while (step := next_whole_batch(file, position, least_offset)) is not None:
         yield step
         position, least_offset = step.end, step.next_offset
+        with suppress(Damaged):
+            # Until the next damage there is no need to search.
+            for at, batch, _ in whole_batches(file, position, least_offset):
+                position, least_offset = at + batch.size_bytes, batch.next_offset
+                yield Step(at, position, batch.base_offset, least_offset)
 
 
 def behind(segment: Segment, position: int, least_offset: Offset, later: Sequence[Segment]) -> Behind:

@@ -5,13 +5,19 @@ taken for a shorter log, its machine is elected, and half of what was acknowledg
 """
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from klamm.broker.facts import StrayDirectory
+from klamm.broker.facts import DirectoryKept, RecordsMissing, StrayDirectory
+from klamm.facts import Fact
 from klamm.ids import TopicPartition
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed
+from klamm.log.salvage import LogDamaged
+from klamm.node.repairs import Wish, inspect
+from klamm.quorum.raft import UnreadableMetadata
+from klamm.records.batch import batches
 from klamm.sim.disk import Inode
 from tests.node.cluster_world import ClusterWorld, Member
 from tests.node.test_cluster import TOPIC, create, produce, state
@@ -186,3 +192,103 @@ def test_a_broker_that_is_killed_before_it_hears_of_its_registration_keeps_its_r
     world[0].start()
     world.run_until(lambda: state(world, 3).leader == 0, 5_000.0)
     assert not state(world, 3).recovering, "it was entitled"
+
+
+# What is told, and what is kept.
+
+
+def three_in_sync(partitions: int = 1) -> ClusterWorld:
+    """Brokers that are voters too, with ten records on each, checkpointed."""
+    world = ClusterWorld(3, min_insync_replicas="2")
+    world.run(1_000.0)
+    create(world, partitions=partitions)
+    for number in range(10):
+        assert produce(world, state(world).leader, b"%d" % number).error_code == 0
+    world.run(120_000.0)
+    assert sorted(state(world).isr) == [0, 1, 2]
+    return world
+
+
+def a_follower(world: ClusterWorld) -> Member:
+    return world[next(number for number in state(world).replicas if number != state(world).leader)]
+
+
+def comes_back(world: ClusterWorld, member: Member) -> None:
+    member.start()
+    world.run_until(lambda: member.is_serving, 20_000.0)
+    world.run_until(lambda: len(state(world).isr) == 3, 60_000.0)
+    replica = member.broker.partitions.get(TOPIC, 0)
+    assert replica is not None and replica.log.end_offset == 10
+
+
+def told_by(member: Member, kind: type[Fact]) -> list[Fact]:
+    return [fact for fact in member.told if isinstance(fact, kind)]
+
+
+@pytest.mark.parametrize("gone", [f"{TOPIC}-0/", f"{TOPIC}-0/0", "some"])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_node_that_lost_records_says_so_and_from_whom_it_gets_them(gone: str, clean: bool) -> None:
+    """It used to come back in sync without a line."""
+    world = three_in_sync()
+    member = a_follower(world)
+    if clean:
+        member.begin_to_stop()
+        world.run_until(lambda: member.has_stopped, 60_000.0)
+    else:
+        member.kill()
+    if gone == "some":
+        file_of(member, ".log").replace(file_of(member, ".log").content[:300])
+    else:
+        for name in [name for name in member.disk.names if name.startswith(gone)]:
+            del member.disk.names[name]
+    comes_back(world, member)
+    [fact] = told_by(member, RecordsMissing)
+    assert isinstance(fact, RecordsMissing)
+    assert (fact.partition, fact.known_end) == (f"{TOPIC}-0", 10) and fact.level == "error"
+    assert f"fetched again from broker {state(world).leader}" in str(fact)
+    assert member.broker.partitions.missing_records == 10 - fact.end_offset > 0
+
+
+@pytest.mark.parametrize("damage", [b"", b"?" * 200])
+def test_a_directory_without_a_name_is_kept_and_fetched_again(damage: bytes) -> None:
+    world = three_in_sync()
+    member = a_follower(world)
+    member.kill()
+    # Nothing tells that it was flushed.
+    member.disk.remove(checkpoint.RECOVERY_POINTS)
+    content = bytes(file_of(member, ".log").content)
+    file_of(member, "partition.metadata").replace(bytearray(damage))
+    comes_back(world, member)
+    [kept] = told_by(member, DirectoryKept)
+    assert isinstance(kept, DirectoryKept)
+    world.run(60_000.0)
+    assert bytes(member.disk.names[f"{kept.kept_as}/00000000000000000000.log"].content) == content
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("number", [0, 3, 7])
+def test_damaged_metadata_of_one_of_three_is_refused_repaired_and_fetched_again(number: int, clean: bool) -> None:
+    """It comes back to the quorum under another directory id, as after a new disk, with all its topics' records."""
+    world = three_in_sync()
+    member = a_follower(world)
+    if clean:
+        member.begin_to_stop()
+        world.run_until(lambda: member.has_stopped, 60_000.0)
+    else:
+        member.kill()
+    log = member.disk.names["__cluster_metadata-0/00000000000000000000.log"]
+    positions = [position for position, _ in batches(memoryview(bytes(log.content)))]
+    content = bytearray(log.content)
+    content[positions[number] + 70] ^= 1
+    log.replace(content)
+    with pytest.raises((LogDamaged, UnreadableMetadata)):
+        member.start()
+    member.kill()
+    seen = inspect(member.disk, Random(1), Wish(is_alone=False if number == 0 else None))
+    repairs = {each.repair.what: each.repair for each in seen.findings if each.is_harmful and each.repair}
+    assert len(repairs) == 1, "once, whatever was found"
+    next(iter(repairs.values())).do()
+    comes_back(world, member)
+    world.run_until(lambda: member.broker.quorum.is_voter, 60_000.0)
+    assert not told_by(member, RecordsMissing) and not told_by(member, StrayDirectory)
+    assert bytes(content) in [bytes(inode.content) for inode in member.disk.names.values()], "and the old one is kept"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from klamm.broker.facts import StrangeDirectory, StrangeFiles
+from klamm.broker.facts import DirectoriesKept, DirectoryKept, StrangeDirectory, StrangeFiles
 from klamm.broker.housekeeping import REMOVAL_INTERVAL_MS
+from klamm.log.checkpoint import partition_metadata_text
 from klamm.runtime.files import RealFiles
 from tests.node.requests import create, delete, send
 from tests.node.world import World
@@ -46,12 +47,30 @@ def test_what_is_only_called_like_a_partition_stays(real: World, tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint", FIRST_SEGMENT])
 def test_what_is_a_partitions_of_a_topic_that_is_gone_does_not(real: World, tmp_path: Path, name: str) -> None:
+    """Its partition.metadata says so; or there is no record in it."""
     real.stop()
     real.files.make_directory("gone-0")
+    real.files.write_whole("gone-0/partition.metadata", partition_metadata_text(b"a deleted topic!"))
     real.files.write_whole(f"gone-0/{name}", b"mine")
     real.start_again()
     removed(real)
     assert not theses(tmp_path) and not list(tmp_path.glob("gone*"))
+
+
+@pytest.mark.parametrize("names", [[FIRST_SEGMENT], [FIRST_SEGMENT, "partition.metadata"]])
+def test_records_that_may_be_anybodys_are_kept(real: World, tmp_path: Path, names: list[str]) -> None:
+    """Without an intact partition.metadata nobody knows that they were deleted."""
+    real.stop()
+    real.files.make_directory("gone-0")
+    for name in names:
+        real.files.write_whole(f"gone-0/{name}", b"mine")
+    for _ in range(3):
+        real.start_again()
+        removed(real)
+    [kept] = real.told_of(DirectoryKept)
+    assert kept.directory == "gone-0" and kept.kept_as.endswith("-stray")
+    assert sorted(theses(tmp_path)) == sorted(f"{kept.kept_as}/{name}" for name in names)
+    assert len(real.told_of(DirectoriesKept)) == 2, "each later start tells of it"
 
 
 @pytest.mark.parametrize("name", ["notes-0", "notes-0/thesis.tex"])

@@ -93,9 +93,13 @@ class World:
         self._happened: deque[Event] = deque()
         self._pinned: dict[int, Pinned] = {}
         self._wake_ms: float | None = None
-        self.node = assembled(config, self.files, Random(self.lives), self.told.append)
+        self.node = assembled(config, self.files, Random(self.lives), self.told.append, boot_id=self._boot_id())
         self._perform(self.node.start(ENDPOINT, self.now))
         self._settle()
+
+    def _boot_id(self) -> str:
+        """Another one whenever the power was lost."""
+        return f"boot {self.files.power_losses if isinstance(self.files, Disk) else 0}"
 
     def stop(self) -> None:
         self.node.stop()

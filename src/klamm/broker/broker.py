@@ -94,7 +94,8 @@ class Broker:
         self.is_open = True
         self._follow_config()
         self.housekeeping.load()
-        self.partitions.open_all(self.image, now, clean=clean)
+        self.partitions.open_all(self.image, now, clean=clean, machine_restarted=self.life.was_restarted_since_opened)
+        self.life.opened()
         # What was recovered counts as ours, so it has to survive the next crash as well.
         self._flush_all()
         self.partitions.lead_all(self.image, now)

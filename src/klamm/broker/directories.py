@@ -2,12 +2,16 @@
 
 The metadata log says which partitions there are; a directory is only where one lives. It names its topic's id in
 `partition.metadata`, as in Kafka, so a directory of a topic that was deleted while we were away, or whose name was
-given to another topic since, is not taken for what it is not. Such a one is set aside under a name of its own and
-removed. So is one that names no topic, unless something in it was surely flushed: the name reaches the disk with the
-first records that do, so after a power loss there is nothing to be kept in it, and it may be an earlier topic's.
+given to another topic since, is not taken for what it is not.
+
+Removed is only what is known to have been deleted: its `partition.metadata` is intact and names a topic that the
+metadata does not know any more, or whose partition others hold now. Everything else that is not ours, or may not be, is
+kept under another name (`-stray`, as in Kafka) and told as an error; nothing removes it but a person. So is one that is
+in the way of a partition. Where nobody else has the records, a directory that cannot say whose it is stays where it is,
+and its partition is offline until somebody has said so (`klamm storage repair`).
 
 Of what somebody else put here nothing is removed. What is only called like a partition, `backup-2024` with a thesis in
-it, is left alone; where one of ours has to be, or was, it is set aside, but of its files only those of a log go.
+it, is left alone; where one of ours has to be, it is kept under another name.
 
 A partition has a directory from its first record on. Ten thousand new ones are ten thousand objects and no system call.
 """
@@ -16,15 +20,25 @@ import re
 from collections.abc import Callable, Iterator
 from errno import ENOENT, ENOTDIR
 from itertools import count
+from typing import NamedTuple
 
-from klamm.broker.facts import DirectoryStays, StrangeDirectory, StrangeFiles, StrayDirectory
+from klamm.broker.facts import (
+    DirectoriesKept,
+    DirectoryKept,
+    DirectoryStays,
+    NameMended,
+    StrangeDirectory,
+    StrangeFiles,
+    StrayDirectory,
+)
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.facts import Tell
 from klamm.ids import ZERO_UUID, BrokerId, Now, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
-from klamm.log.names import LOG, PARTITION_METADATA, is_of_a_log
-from klamm.metadata.image import Image
+from klamm.log.names import CUT, LOG, PARTITION_METADATA, is_of_a_log
+from klamm.log.salvage import LogDamaged
+from klamm.metadata.image import Image, PartitionState
 from klamm.partition.partition import Partition
 
 DELETED = "-delete"
@@ -32,6 +46,17 @@ STRAY = "-stray"
 SET_ASIDE = re.compile(rf".+\.[0-9a-f]{{32}}({DELETED}|{STRAY})")
 LONGEST_NAME = 200
 """A name has to hold a topic's id and a suffix besides, and file systems allow 255 bytes."""
+ENOUGH_BYTES = 8
+"""Two topic ids, which are drawn, never have so many of their bytes in common: one is the other, damaged."""
+
+
+class LastLife(NamedTuple):
+    """What is known of the disk as the last life left it."""
+
+    is_flushed: Callable[[TopicPartition], bool]
+    """Whether something of this partition surely reached the disk, and the name of its directory with it."""
+    keeps_writes: bool
+    """Whether the machine has been up since: all that was written is there."""
 
 
 def is_of_a_partition(name: str) -> bool:
@@ -51,55 +76,108 @@ class Directories:
         self._doubt = doubt
         self._tell = tell
         self._doomed: list[str] = []
+        self._is_image_doubted = False
+        self.taken_away: set[str] = set()
+        """Where directories of other topics were, when the logs were opened."""
 
-    def belonging_to(
-        self, image: Image, me: BrokerId, is_flushed: Callable[[TopicPartition], bool]
-    ) -> dict[str, DiskFailed | None]:
+    def doubt_image(self) -> None:
+        """The metadata log was damaged and cut: that it does not know a topic says nothing."""
+        self._is_image_doubted = True
+
+    def belonging_to(self, image: Image, me: BrokerId, last: LastLife) -> dict[str, DiskFailed | LogDamaged | None]:
         """Those on disk that belong to our replicas of the image, or may: beside these, what kept us from finding out.
         The others are set aside."""
-        found: dict[str, DiskFailed | None] = {}
+        found: dict[str, DiskFailed | LogDamaged | None] = {}
+        kept: list[str] = []
         for entry in self._files.listing(""):
             if is_set_aside(entry):
-                self._doomed.append(entry)
+                (kept if entry.endswith(STRAY) else self._doomed).append(entry)
             elif is_of_a_partition(entry):
                 topic_name, _, number = entry.rpartition("-")
                 place = TopicPartition(topic_name, int(number))
                 state = image.partition(*place)
-                held = image.topics[topic_name].topic_id if state is not None and me in state.replicas else None
+                held = state if state is not None and me in state.replicas else None
                 try:
-                    if self._judged(entry, held, place, is_flushed):
+                    if self._is_ours(entry, place, held, image, me, last):
                         found[entry] = None
-                except DiskFailed as error:
+                except (DiskFailed, LogDamaged) as error:
                     # Whatever it is, the others serve.
                     if held is not None:
                         found[entry] = error
                     else:
                         self._tell(DirectoryStays(entry, str(error)))
+        if kept:
+            self._tell(DirectoriesKept(tuple(kept)))
         return found
 
-    def _judged(
-        self, entry: str, held: Uuid | None, place: TopicPartition, is_flushed: Callable[[TopicPartition], bool]
+    def _is_ours(
+        self,
+        entry: str,
+        place: TopicPartition,
+        held: PartitionState | None,
+        image: Image,
+        me: BrokerId,
+        last: LastLife,
     ) -> bool:
-        """Whether it is the partition's that we should have, of the topic `held`; else it is set aside, or not ours."""
+        """Whether it is the partition's that we should have; else it is set aside, or not ours. `LogDamaged`: nobody
+        can tell, and nobody else has the records."""
         if not self._is_by_content(entry):
             self._tell(StrangeDirectory(entry))
             return False
         found = self._topic_id_of(entry)
-        if held is not None and (found == held or (found is None and is_flushed(place))):
-            return True
-        if held is not None and self._was_ours(entry, found, held):
-            self._doubt()
-        self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
-        self.set_aside(entry, found or ZERO_UUID, STRAY)
+        topic = image.topics.get(place.topic)
+        is_damaged = found is None or (topic is not None and found != topic.topic_id and alike(found, topic.topic_id))
+        if held is not None and topic is not None:
+            if found == topic.topic_id:
+                return True
+            is_only_copy = not {*held.isr, *held.elr} - {me}
+            if is_damaged and (last.is_flushed(place) if found is None else is_only_copy):
+                self._mend_name(entry, topic.topic_id)
+                return True
+            if is_damaged and self._has_records(entry):
+                if is_only_copy and last.keeps_writes:
+                    raise LogDamaged(
+                        f"{entry}/{PARTITION_METADATA} is damaged and does not say which topic the records belong to"
+                    )
+                self._doubt()
+        if not is_damaged:
+            self.taken_away.add(entry)
+        self._set_stray_aside(entry, place, found, image, is_damaged=is_damaged)
         return False
 
-    def _was_ours(self, directory: str, found: Uuid | None, topic_id: Uuid) -> bool:
-        """Whether this is no earlier topic's but the one we should have, with its name damaged. (One without records
-        was being made when the process was killed.)"""
+    def _set_stray_aside(
+        self, entry: str, place: TopicPartition, found: Uuid | None, image: Image, *, is_damaged: bool
+    ) -> None:
+        topic_id = uuid_text(found) if found else "unknown"
+        known_as = image.topic_names.get(found) if found else None
+        if not self._has_records(entry):
+            self._tell(StrayDirectory(entry, topic_id))
+            self.set_aside(entry, found or ZERO_UUID)
+        elif is_damaged:
+            self._keep(entry, found, f"its {PARTITION_METADATA} is damaged")
+        elif self._is_image_doubted:
+            self._keep(entry, found, f"topic {topic_id} is not in the metadata, the log of which was damaged")
+        elif known_as is not None and (known_as != place.topic or image.partition(*place) is None):
+            self._keep(entry, found, f"topic {topic_id} is called {known_as} and has no such partition")
+        else:
+            # Deleted, or given to others, while this broker was away.
+            self._tell(StrayDirectory(entry, topic_id))
+            self.set_aside(entry, found or ZERO_UUID)
+
+    def _keep(self, entry: str, found: Uuid | None, reason: str) -> None:
+        try:
+            self._tell(DirectoryKept(entry, self._rename(entry, found or ZERO_UUID, STRAY), reason))
+        except DiskFailed as error:
+            self._tell(DirectoryStays(entry, str(error)))
+
+    def _mend_name(self, entry: str, topic_id: Uuid) -> None:
+        self._tell(NameMended(entry, uuid_text(topic_id)))
+        self.write_name(entry, topic_id)
+
+    def _has_records(self, directory: str) -> bool:
+        """(One without was being made when the process was killed.)"""
         names = self._files.listing(directory)
-        if not any(name.endswith(LOG) and self._files.file(f"{directory}/{name}").size for name in names):
-            return False
-        return found is None or _differences(uuid_text(found), uuid_text(topic_id)) == 1
+        return any(name.endswith((LOG, CUT)) and self._files.file(f"{directory}/{name}").size for name in names)
 
     def _is_by_content(self, directory: str) -> bool:
         """Whether it holds files of a log, or nothing: it was being made. Anything else is somebody's."""
@@ -109,10 +187,15 @@ class Directories:
     def make_way(self, directory: str) -> None:
         """One of an earlier topic may stand where a new one is going to be, or something that is not ours."""
         if self._files.exists(directory):
-            self._rename(directory, self._topic_id_of(directory) or ZERO_UUID, STRAY)
+            found = self._topic_id_of(directory)
+            kept_as = self._rename(directory, found or ZERO_UUID, STRAY)
+            self._tell(DirectoryKept(directory, kept_as, "it is where a partition has to be, and not that partition's"))
 
     def create(self, directory: str, topic_id: Uuid) -> None:
         self._files.make_directory(directory)
+        self.write_name(directory, topic_id)
+
+    def write_name(self, directory: str, topic_id: Uuid) -> None:
         path = f"{directory}/{PARTITION_METADATA}"
         self._files.write_whole(path, checkpoint.partition_metadata_text(topic_id), durable=False)
 
@@ -124,10 +207,10 @@ class Directories:
         partition.is_name_flushed = True
         return [self._files.file(f"{partition.topic_partition}/{PARTITION_METADATA}")]
 
-    def set_aside(self, directory: str, topic_id: Uuid, suffix: str = DELETED) -> None:
+    def set_aside(self, directory: str, topic_id: Uuid) -> None:
         """Away with it at once, if only by name: a topic of the same name can be created. The content goes later."""
         try:
-            self._rename(directory, topic_id, suffix)
+            self._doomed.append(self._rename(directory, topic_id, DELETED))
         except DiskFailed as error:
             self._tell(DirectoryStays(directory, str(error)))
 
@@ -155,14 +238,14 @@ class Directories:
         if others := [name for name in names if not is_of_a_log(name)]:
             self._tell(StrangeFiles(directory, tuple(others)))
 
-    def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> None:
+    def _rename(self, directory: str, topic_id: Uuid, suffix: str) -> str:
         # The id tells people whose it was. Another one tells it apart from what stayed of an earlier one.
         for number in count(int.from_bytes(topic_id, "big")):
             renamed = f"{directory[:LONGEST_NAME]}.{number:032x}{suffix}"
             if not self._files.exists(renamed):
                 break
         self._files.rename(directory, renamed)
-        self._doomed.append(renamed)
+        return renamed
 
     def _names_in(self, directory: str) -> list[str] | None:
         """None of a file."""
@@ -177,8 +260,8 @@ class Directories:
         path = f"{directory}/{PARTITION_METADATA}"
         if not self._files.exists(path):
             return None
-        return checkpoint.read_partition_metadata(self._files.read_whole(path))
+        return checkpoint.read_partition_metadata(checkpoint.read_small(self._files, path))
 
 
-def _differences(one: str, other: str) -> int:
-    return sum(each != its for each, its in zip(one, other, strict=True))
+def alike(one: Uuid, other: Uuid) -> bool:
+    return sum(each == its for each, its in zip(one, other, strict=True)) >= ENOUGH_BYTES

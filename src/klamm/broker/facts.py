@@ -13,12 +13,61 @@ class LogsOpened(Fact):
 
 
 class StrayDirectory(Fact):
+    """It is known to have been deleted, or to hold nothing."""
+
     level = "warning"
     directory: str
     topic_id: str
 
     def __str__(self) -> str:
-        return f"set aside {self.directory}: its topic id {self.topic_id} is not in the metadata (deleted meanwhile?)"
+        return f"{self.directory} is removed: its topic id {self.topic_id} is not in the metadata (deleted meanwhile)"
+
+
+class DirectoryKept(Fact):
+    level = "error"
+    directory: str
+    kept_as: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.directory} is not used ({self.reason}) and kept as {self.kept_as}: nothing removes it. `klamm "
+            "storage check` says what is in it; when nobody needs it any more, remove it"
+        )
+
+
+class DirectoriesKept(Fact):
+    level = "warning"
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        some = ", ".join(self.names[:3]) + (f" and {len(self.names) - 3} more" if len(self.names) > 3 else "")
+        return f"kept and not used, since an earlier start: {some}; `klamm storage check` says what is in them"
+
+
+class NameMended(Fact):
+    level = "warning"
+    directory: str
+    topic_id: str
+
+    def __str__(self) -> str:
+        return f"{self.directory}/partition.metadata was damaged, and names topic id {self.topic_id} again"
+
+
+class RecordsMissing(Fact):
+    """It had them, as a checkpoint tells, and they are not on its disk."""
+
+    level = "error"
+    partition: str
+    end_offset: int
+    known_end: int
+    whence: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition}: records up to offset {self.known_end} were here, those from {self.end_offset} on are "
+            f"missing; {self.whence}"
+        )
 
 
 class StrangeDirectory(Fact):

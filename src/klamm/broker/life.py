@@ -21,6 +21,7 @@ import contextlib
 import json
 
 from klamm.ids import Uuid
+from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, Files
 
 FILE_NAME = "broker-life"
@@ -34,6 +35,11 @@ class Life:
         """Another one whenever the machine was started; None if nobody can tell."""
         self.is_doubted = False
         """Whether something that an earlier life wrote was found missing, and the controller has not been told."""
+        self._opened_on: str | None = None
+        """The start of the machine on which the logs were opened last: what was lost with the power is cut by then."""
+        self._last: tuple[int, Uuid] = (UNKNOWN, b"")
+        self.was_machine_restarted, self.was_restarted_since_opened = self._machine_of_last_life()
+        """Since the last life, and since the logs were opened last; None if nobody can tell."""
 
     def epoch_before(self) -> int:
         """The epoch of the last life, if nothing of what it wrote can be missing; else -1."""
@@ -43,15 +49,31 @@ class Life:
         """Of a life that never heard whether it was registered, if that was the last one."""
         return self._noted()[1]
 
+    def _machine_of_last_life(self) -> tuple[bool | None, bool | None]:
+        try:
+            found = json.loads(checkpoint.read_small(self._files, FILE_NAME)) if self._files.exists(FILE_NAME) else {}
+            self._opened_on = found.get("opened")
+            noted = found["bootId"], self._opened_on
+        except (DiskFailed, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None, None
+        if self._boot_id is None:
+            return None, None
+        return noted[0] != self._boot_id, None if noted[1] is None else noted[1] != self._boot_id
+
+    def opened(self) -> None:
+        """The logs are, and what is in them is what this machine has."""
+        self._opened_on = self._boot_id
+        self._note(*self._last)
+
     def _noted(self) -> tuple[int, Uuid | None]:
         if self._boot_id is None or not self._files.exists(FILE_NAME):
             return UNKNOWN, None
         try:
-            found = json.loads(self._files.read_whole(FILE_NAME))
+            found = json.loads(checkpoint.read_small(self._files, FILE_NAME))
             if found["bootId"] != self._boot_id:
                 return UNKNOWN, None
             return int(found["brokerEpoch"]), bytes.fromhex(found["incarnation"]) or None
-        except (DiskFailed, ValueError, KeyError, TypeError):
+        except (DiskFailed, ValueError, KeyError, TypeError, RecursionError):
             return UNKNOWN, None
 
     def ask(self, epoch_before: int, incarnation: Uuid) -> None:
@@ -67,7 +89,9 @@ class Life:
     def _note(self, epoch: int, incarnation: Uuid) -> bool:
         if self._boot_id is None:
             return False
-        text = json.dumps({"brokerEpoch": epoch, "bootId": self._boot_id, "incarnation": incarnation.hex()})
+        self._last = epoch, incarnation
+        note = {"brokerEpoch": epoch, "bootId": self._boot_id, "incarnation": incarnation.hex()}
+        text = json.dumps(note | ({"opened": self._opened_on} if self._opened_on is not None else {}))
         try:
             self._files.write_whole(FILE_NAME, text.encode(), durable=False)
         except DiskFailed:
@@ -75,6 +99,9 @@ class Life:
         return True
 
     def _forget(self) -> None:
+        """What the last life's epoch was, not on which start of the machine it wrote."""
+        if self._note(UNKNOWN, b""):
+            return
         with contextlib.suppress(DiskFailed):
             self._files.remove(FILE_NAME)
 
@@ -86,5 +113,6 @@ class Life:
     def distrust(self) -> None:
         """Something may be missing by now. (A disk so broken that the note cannot even be removed is trusted once more
         if this process is killed before the machine is started again: two faults at once.)"""
-        self._boot_id = None
-        self._forget()
+        if self._boot_id is not None:
+            self._forget()
+            self._boot_id = None

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple, TypeAlias
 
-from klamm.broker.directories import Directories
-from klamm.broker.facts import DamagedCheckpoint, LogsOpened
+from klamm.broker.directories import Directories, LastLife
+from klamm.broker.facts import DamagedCheckpoint, LogsOpened, RecordsMissing
 from klamm.broker.topic_settings import TopicSettings
 from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Tell
@@ -17,6 +17,7 @@ from klamm.ids import NO_BROKER, BrokerId, Now, Offset, TopicPartition, Uuid
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
+from klamm.log.salvage import Care, LogDamaged
 from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
 from klamm.partition.partition import Partition
@@ -30,10 +31,12 @@ class _Opening(NamedTuple):
     """What is known of the logs when a broker opens its disk."""
 
     clean: bool
+    keeps_writes: bool
+    """Whether the machine has been up since the last life: all that was written is there."""
     recovery_points: Mapping[TopicPartition, Offset]
     start_offsets: Mapping[TopicPartition, Offset]
     watermarks: Mapping[TopicPartition, Offset]
-    on_disk: Mapping[str, DiskFailed | None]
+    on_disk: Mapping[str, DiskFailed | LogDamaged | None]
     """The directories; beside each, why nobody knows whose records are in it."""
 
 
@@ -60,6 +63,8 @@ class Partitions:
         """By topic, of those that are or were held here and are not deleted."""
         self.traffic_before = Traffic()
         """Of topics that are deleted."""
+        self.missing_records = 0
+        """That this broker had, by its checkpoints, and did not find when it opened its logs."""
         self.directories = Directories(files, doubt, tell)
         self.wishing: dict[Partition, None] = {}
         """Those whose in-sync replicas may have to change."""
@@ -93,23 +98,28 @@ class Partitions:
 
     # Opening.
 
-    def open_all(self, image: Image, now: Now, *, clean: bool) -> None:
+    def open_all(self, image: Image, now: Now, *, clean: bool, machine_restarted: bool | None = None) -> None:
         """Open every log of the image that is ours, and set aside the directories that are nobody's. So the image must
         not be older than what was on this disk."""
         recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
+        keeps_writes = machine_restarted is False
+        last = LastLife(lambda name: clean or recovery_points.get(name, 0) > 0, keeps_writes)
         opening = _Opening(
             clean,
+            keeps_writes,
             recovery_points,
             self.checkpointed(checkpoint.LOG_START_OFFSETS),
             self.checkpointed(checkpoint.HIGH_WATERMARKS),
-            self.directories.belonging_to(image, self._me, lambda name: clean or recovery_points.get(name, 0) > 0),
+            self.directories.belonging_to(image, self._me, last),
         )
         opened = 0
         for topic in image.topics.values():
             settings = self._settings_for(topic.name)
             for index, state in enumerate(topic.partitions):
                 if self._me in state.replicas:
-                    self._place(topic, index, self._opened(topic, index, settings, now, opening))
+                    partition = self._opened(topic, index, settings, now, opening)
+                    self._place(topic, index, partition)
+                    self._tell_what_is_missing(partition, state, opening)
                     opened += 1
         if opened:
             self._tell(LogsOpened(opened, clean))
@@ -142,6 +152,7 @@ class Partitions:
                     start_offset=start_offset,
                     tell=self._tell,
                     on_damage=self._doubt,
+                    care=Care(opening.keeps_writes, is_only_copy=self._is_only_copy(topic.partitions[index])),
                 )
         except (DiskFailed, KafkaError) as error:
             failure = error
@@ -160,14 +171,39 @@ class Partitions:
             self.traffic.setdefault(topic.name, Traffic()),
         )
         if failure is not None:
-            partition.fail(str(failure), full=isinstance(failure, DiskFull))
+            advice = "; `klamm storage repair` mends it when this broker is stopped"
+            reason = f"{failure}{advice if isinstance(failure, LogDamaged) else ''}"
+            partition.fail(reason, full=isinstance(failure, DiskFull))
         return partition
+
+    def _is_only_copy(self, state: PartitionState) -> bool:
+        """Nobody else is known to have all of its records."""
+        return not {*state.isr, *state.elr} - {self._me}
+
+    def _tell_what_is_missing(self, partition: Partition, state: PartitionState, opening: _Opening) -> None:
+        """What the last life of this broker had, by its checkpoints. One that cannot be opened says so itself."""
+        name, end_offset = partition.topic_partition, partition.log.end_offset
+        known_end = max(opening.recovery_points.get(name, 0), opening.watermarks.get(name, 0))
+        if partition.failure is not None or known_end <= end_offset or str(name) in self.directories.taken_away:
+            return
+        others = sorted({*state.isr, *state.elr} - {self._me})
+        if state.leader not in (NO_BROKER, self._me):
+            whence = f"they are fetched again from broker {state.leader}, which leads it"
+        elif others:
+            whence = f"they are fetched again when one of {', '.join(map(str, others))} leads it"
+        else:
+            whence = "no other broker is known to have them"
+        self.missing_records += known_end - end_offset
+        self._tell(RecordsMissing(str(name), end_offset, known_end, whence))
 
     def checkpointed(self, name: str) -> dict[TopicPartition, Offset]:
         """A checkpoint, or nothing where it is missing or damaged: then more is recovered than had to be."""
         if not self._files.exists(name):
             return {}
-        offsets = checkpoint.read_offsets(self._files.read_whole(name))
+        try:
+            offsets = checkpoint.read_offsets(checkpoint.read_small(self._files, name, checkpoint.LARGEST_BYTES))
+        except DiskFailed:
+            offsets = None
         if offsets is None:
             self._tell(DamagedCheckpoint(name))
             return {}

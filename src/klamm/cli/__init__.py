@@ -25,6 +25,7 @@ COMMANDS = {
     "lab": "experiments on a real cluster: what acks, in-sync replicas, racks and groups are worth",
     "bench": "how quick is this cluster? records a second, and latency",
     "broker": "run one broker in the foreground",
+    "storage": "a broker's data directory: what is damaged in it, and what can be done",
     "sim": "whole clusters in a simulator, from seeds, and every promise checked",
     "chaos": "a cluster of real processes under faults, and what clients saw checked",
     "completion": "completion for bash, zsh and fish",

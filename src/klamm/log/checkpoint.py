@@ -6,7 +6,7 @@ Offset checkpoints (`recovery-point-offset-checkpoint`, `log-start-offset-checkp
 recovered; whoever reads it deletes it.
 
 Every reader returns None for what is not exactly such a file. The caller then does without: a checkpoint only saves
-work, it is never the only copy of a fact.
+work, it is never the only copy of a fact. Nor is a file read that is larger than such a file can be (`read_small`).
 """
 
 import json
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from klamm.ids import Epoch, Offset, TopicPartition, Uuid, uuid_from_text, uuid_text
+from klamm.log.files import Files
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
@@ -22,7 +23,20 @@ CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
+SMALL_BYTES = 64 << 10
+LARGEST_BYTES = 64 << 20
+"""Of a file with an entry for each partition, or for each producer."""
+MOST_EPOCHS_BYTES = 1 << 20
+MOST_ENTRIES = 500_000
+
 _VERSION = "0"
+
+
+def read_small(files: Files, path: str, most_bytes: int = SMALL_BYTES) -> bytes:
+    """All of a file, or nothing of one that is larger than any such file: its reader takes that for damage."""
+    if files.file(path).size > most_bytes:
+        return b""
+    return files.read_whole(path)
 
 
 def offsets_text(offsets: Mapping[TopicPartition, Offset]) -> bytes:
@@ -109,6 +123,8 @@ def _lines(entries: Iterable[str]) -> bytes:
 
 
 def _entries(data: bytes, fields: int) -> list[list[str]] | None:
+    if data.count(b"\n") > MOST_ENTRIES + 2:
+        return None
     lines = _text(data).splitlines()
     # Without its last line break a file is torn, perhaps in the middle of a number.
     if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2) or not data.endswith(b"\n"):

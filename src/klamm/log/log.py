@@ -28,6 +28,7 @@ from klamm.log.reading import LogSlice, empty_slice, slice_of
 from klamm.log.recovery import Loaded, load
 from klamm.log.replaying import note_stored, replayed
 from klamm.log.retention import SegmentDeleted, expired
+from klamm.log.salvage import NO_CARE, Care
 from klamm.log.segment import Segment
 from klamm.log.segments import Segments
 from klamm.log.settings import LogSettings
@@ -93,9 +94,10 @@ class Log:
         start_offset: Offset = 0,
         tell: Tell = unheard,
         on_damage: Callable[[], None] = lambda: None,
+        care: Care = NO_CARE,
     ) -> "Log":
         """The log in this directory, which is made if it is not there. Recovers it unless it was closed cleanly; calls
-        `on_damage` first if something that was written may be missing."""
+        `on_damage` first if something that was written may be missing. `care` says what may be cut."""
         loaded = load(
             directory,
             files,
@@ -106,6 +108,7 @@ class Log:
             start_offset=start_offset,
             tell=tell,
             on_damage=on_damage,
+            care=care,
         )
         return cls(directory, files, settings, loaded)
 

@@ -22,6 +22,8 @@ PARTITION_METADATA = "partition.metadata"
 """Whose log it is."""
 TEMPORARY = ".tmp"
 """What is written whole ends so until it is."""
+CUT = ".cut"
+"""What was cut off behind damage and is kept: nobody reads it, and only deleting the topic removes it."""
 
 OF_A_LOG = re.compile(rf"([0-9]{{20}}(\.[a-z0-9]+)+|({LEADER_EPOCHS}|partition\.metadata)(\{TEMPORARY})?)")
 

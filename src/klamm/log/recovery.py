@@ -8,7 +8,9 @@ disagree.
 
 Damage below the recovery point is another matter. A tail that is missing there means that the disk did not keep its
 promise: the log ends earlier and says so. But if whole batches follow the damage, cutting would throw away records that
-are safe, and opening would serve a log with a hole: then the log does not open (`LogDamaged`).
+are safe, and opening would serve a log with a hole: then the log does not open (`LogDamaged`). The same goes for damage
+above the recovery point if it cannot be a torn tail and nobody else has the records; whoever opens the log says so
+(`Care`). What is more than a torn tail is never thrown away (`salvage.py`).
 
 Whoever opens the log hears of any damage before something is done about it: a log that was made whole again looks as if
 nothing had ever been missing.
@@ -18,29 +20,23 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from klamm.errors import ErrorCode, KafkaError
 from klamm.facts import Fact, Tell
 from klamm.ids import NO_EPOCH, Epoch, Offset
-from klamm.log.checkpoint import read_epochs
+from klamm.log.checkpoint import MOST_EPOCHS_BYTES, read_epochs, read_small
 from klamm.log.epochs import EpochCache
-from klamm.log.files import Files
-from klamm.log.index import Indexed
+from klamm.log.files import DiskFailed, Files
 from klamm.log.names import LEADER_EPOCHS, LOG, SNAPSHOT, offset_of
 from klamm.log.producers import ProducerStates
 from klamm.log.replaying import note_stored, replayed
+from klamm.log.salvage import NO_CARE, Care, LogDamaged, RecordsSetAside, TailCut, behind, keep_aside
 from klamm.log.segment import Segment
 from klamm.log.settings import LogSettings
 from klamm.log.shelf import Shelf
 from klamm.log.tidying import tidied
-from klamm.log.walking import Damaged, headers, step_at, time_of, whole_batches
+from klamm.log.walking import Damaged, headers, time_of, whole_batches
 from klamm.records.batch import Batch
 
-
-class LogDamaged(KafkaError):  # noqa: N818
-    """The log cannot be opened without losing records that were safe."""
-
-    def __init__(self, damage: Damaged) -> None:
-        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, str(damage))
+__all__ = ["FlushedRecordsMissing", "Loaded", "LogDamaged", "TailCut", "load"]
 
 
 @dataclass(slots=True)
@@ -55,16 +51,6 @@ class Loaded:
     unflushed: list[Segment] = field(default_factory=list)
     epochs: EpochCache = field(default_factory=EpochCache)
     producers: ProducerStates = field(default_factory=ProducerStates)
-
-
-class TailCut(Fact):
-    level = "warning"
-    directory: str
-    end_offset: Offset
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.directory}: the log now ends at {self.end_offset}: {self.reason}"
 
 
 class FlushedRecordsMissing(Fact):
@@ -91,9 +77,11 @@ def load(
     start_offset: Offset,
     tell: Tell,
     on_damage: Callable[[], None],
+    care: Care = NO_CARE,
 ) -> Loaded:
     """The log in this directory, as it was closed or as it can be recovered."""
     if not files.exists(directory):
+        _check_flushed_is_there(care, directory, 0, recovery_point)
         files.make_directory(directory)
         return Loaded(start_offset, start_offset, start_offset, Shelf(files, directory))
     names = tidied(files, directory, settings, now_ms, tell)
@@ -101,10 +89,11 @@ def load(
     shelf = Shelf(files, directory, _offsets(names, SNAPSHOT))
     loaded = Loaded(start_offset, start_offset, start_offset, shelf, segments)
     if not segments:
+        _check_flushed_is_there(care, directory, 0, recovery_point)
         return loaded
-    checkpoint = files.read_whole(f"{directory}/{LEADER_EPOCHS}") if LEADER_EPOCHS in names else None
+    stored_epochs = _stored_epochs(files, directory) if LEADER_EPOCHS in names else None
     opening = _Opening(
-        loaded, files, directory, read_epochs(checkpoint or b""), now_ms, tell, on_damage, is_compacted=settings.compact
+        loaded, files, directory, stored_epochs, now_ms, tell, on_damage, care, is_compacted=settings.compact
     )
     try:
         if not clean or not opening.was_closed_cleanly():
@@ -112,15 +101,33 @@ def load(
     except Damaged as damage:
         raise LogDamaged(damage) from damage
     if loaded.end_offset < recovery_point:
+        _check_flushed_is_there(care, directory, loaded.end_offset, recovery_point)
         on_damage()
         tell(FlushedRecordsMissing(directory, loaded.end_offset, recovery_point))
     opening.settle()
     return loaded
 
 
+def _stored_epochs(files: Files, directory: str) -> list[tuple[Epoch, Offset]] | None:
+    try:
+        return read_epochs(read_small(files, f"{directory}/{LEADER_EPOCHS}", MOST_EPOCHS_BYTES))
+    except DiskFailed:
+        # The batches carry them too.
+        return None
+
+
+def _check_flushed_is_there(care: Care, directory: str, end_offset: Offset, recovery_point: Offset) -> None:
+    """Others may have cut it, or have it. Alone, a log that everything follows from must not begin anew shorter."""
+    if care.is_flushed_first and care.is_only_copy and end_offset < recovery_point:
+        raise LogDamaged(
+            f"{directory} ends at offset {end_offset}, and records up to {recovery_point} had been flushed: they are "
+            "missing"
+        )
+
+
 class _Opening:
     __slots__ = (
-        "_directory", "_files", "_is_compacted", "_loaded", "_now_ms", "_on_damage", "_stored_epochs", "_tell",
+        "_care", "_directory", "_files", "_is_compacted", "_loaded", "_now_ms", "_on_damage", "_stored_epochs", "_tell",
     )  # fmt: skip
 
     def __init__(
@@ -132,9 +139,11 @@ class _Opening:
         now_ms: int,
         tell: Tell,
         on_damage: Callable[[], None],
+        care: Care,
         *,
         is_compacted: bool,
     ) -> None:
+        self._care = care
         self._loaded = loaded
         self._files = files
         self._directory = directory
@@ -147,6 +156,8 @@ class _Opening:
     def was_closed_cleanly(self) -> bool:
         """Load what a clean shutdown left; False if it turns out that it was none."""
         loaded = self._loaded
+        if self._before_gap() is not None:
+            return False
         try:
             last = loaded.segments[-1].load_end()
             loaded.end_offset = last.next_offset if last is not None else loaded.segments[-1].base_offset
@@ -158,6 +169,7 @@ class _Opening:
             self._tell(TailCut(self._directory, loaded.end_offset, f"closed cleanly, yet {damage}"))
             return False
         loaded.recovery_point = loaded.end_offset
+        self._tell_of_missing_beginning()
         return True
 
     def recover(self, recovery_point: Offset) -> None:
@@ -167,8 +179,26 @@ class _Opening:
             # The checkpoint knows another log than this: what it says of older segments cannot be relied on either.
             recovery_point = segments[0].base_offset
         first = max(bisect_right([segment.base_offset for segment in segments], recovery_point) - 1, 0)
-        self._scan(first, recovery_point)
+        before_gap = self._before_gap()
+        self._scan(first if before_gap is None else min(first, before_gap), recovery_point)
         self._loaded.recovery_point = min(recovery_point, self._loaded.end_offset)
+
+    def _before_gap(self) -> int | None:
+        """The segment that another one seems to be missing after: a snapshot was taken where that began."""
+        bases = [segment.base_offset for segment in self._loaded.segments]
+        for offset in self._loaded.shelf.snapshots:
+            number = bisect_right(bases, offset) - 1
+            if 0 <= number < len(bases) - 1 and bases[number] != offset:
+                return number
+        return None
+
+    def _tell_of_missing_beginning(self) -> None:
+        """After a clean shutdown the epochs begin where the log does."""
+        loaded, epochs = self._loaded, self._stored_epochs
+        first = loaded.segments[0].base_offset
+        if epochs and max(epochs[0][1], loaded.start_offset) < first:
+            self._on_damage()
+            self._tell(FlushedRecordsMissing(self._directory, max(epochs[0][1], loaded.start_offset), first))
 
     def settle(self) -> None:
         """The log's beginning, and no more epochs and snapshots than belong to it."""
@@ -201,27 +231,15 @@ class _Opening:
         loaded.producers = replayed(loaded.shelf, older, self._now_ms)
         for number, segment in enumerate(loaded.segments[first:], first):
             if segment.base_offset != end_offset:
-                self._on_damage()
-                self._cut(number, f"segment {segment.base_offset} does not follow on {end_offset}", end_offset)
+                self._end_before_gap(number, end_offset, recovery_point)
                 break
             if number > first:
                 loaded.shelf.take_snapshot(loaded.producers, end_offset)
-            # The index is about to be rebuilt; what it knew may still tell damage from a torn tail.
-            last_indexed = segment.index.last()
             end_offset, size, damage = self._scan_segment(segment, recovery_point)
-            is_last = number + 1 == len(loaded.segments)
-            if (
-                damage is not None
-                and end_offset < recovery_point
-                and not (is_last and _is_tail(segment, size, last_indexed))
-            ):
-                raise damage
             if damage is not None:
-                self._on_damage()
-            segment.recovered(size)
-            if damage is not None:
-                self._cut(number + 1, str(damage), end_offset)
+                self._end_before(damage, number, size, end_offset, recovery_point)
                 break
+            segment.recovered(size)
         loaded.end_offset = end_offset
         loaded.unflushed = loaded.segments[first:-1]
 
@@ -282,11 +300,49 @@ class _Opening:
                 end_offset = batch.next_offset
         return epochs
 
-    def _cut(self, number: int, reason: str, end_offset: Offset) -> None:
+    def _end_before(self, damage: Damaged, number: int, size: int, end_offset: Offset, recovery_point: Offset) -> None:
+        """A torn tail is cut off. What is more than that is kept; or the log is left as it is, and does not open."""
+        care, segment = self._care, self._loaded.segments[number]
+        later = self._loaded.segments[number + 1 :]
+        found = behind(segment, size, end_offset, later)
+        was_flushed = end_offset < recovery_point
+        # A write that was interrupted leaves no whole batch, and nothing behind it.
+        was_written = bool(care.keeps_writes) and not damage.is_short
+        if found.batches and care.may_not_cut(was_flushed=was_flushed):
+            raise LogDamaged(f"{damage}; {found.batches} whole batches, up to offset {found.end_offset}, follow it")
+        if care.is_flushed_first and (was_flushed or was_written):
+            raise LogDamaged(f"{damage}; it had been {'flushed' if was_flushed else 'written as a whole'}")
+        self._on_damage()
+        kept: tuple[str, ...] = ()
+        if found.batches or was_flushed or was_written:
+            kept = keep_aside(self._files, self._directory, segment, size, end_offset, later)
+        segment.recovered(size)
+        self._cut(number + 1, str(damage), end_offset, kept, found.batches)
+
+    def _end_before_gap(self, number: int, end_offset: Offset, recovery_point: Offset) -> None:
+        """Segments are missing, or the one before lost its end at a batch."""
+        care, later = self._care, self._loaded.segments[number:]
+        reason = f"segment {later[0].base_offset} does not follow on {end_offset}"
+        found = behind(later[0], -1, end_offset, later[1:])
+        was_flushed = end_offset < recovery_point and (care.is_only_copy or care.is_flushed_first)
+        if found.batches and care.may_not_cut(was_flushed=was_flushed):
+            raise LogDamaged(
+                f"{self._directory}: {reason}: what stood in between is missing, and {found.batches} whole batches, up "
+                f"to offset {found.end_offset}, follow it"
+            )
+        self._on_damage()
+        kept = keep_aside(self._files, self._directory, None, 0, end_offset, later) if found.batches else ()
+        self._cut(number, reason, end_offset, kept, found.batches)
+
+    def _cut(self, number: int, reason: str, end_offset: Offset, kept: tuple[str, ...], batches: int) -> None:
         """What is cut must not come back with the next crash, when something else may stand behind it."""
-        self._remove_after(number)
+        if kept:
+            del self._loaded.segments[number:]
+            self._tell(RecordsSetAside(self._directory, end_offset, reason, batches, kept))
+        else:
+            self._remove_after(number)
+            self._tell(TailCut(self._directory, end_offset, reason))
         self._files.flush([self._loaded.segments[-1].log])
-        self._tell(TailCut(self._directory, end_offset, reason))
 
     def _remove_after(self, number: int) -> None:
         for segment in reversed(self._loaded.segments[number:]):
@@ -311,14 +367,3 @@ def _reaches(segment: Segment, offset: Offset) -> bool:
         return offset <= segment.base_offset or segment.place_of(offset - 1) is not None
     except Damaged:
         return True
-
-
-def _is_tail(segment: Segment, position: int, last_indexed: Indexed | None) -> bool:
-    """Whether no whole batch is to be found after the damage at this position."""
-    if last_indexed is not None and last_indexed.position > position and segment.standing(last_indexed):
-        return False
-    try:
-        step_at(segment.log, step_at(segment.log, position).end)
-    except Damaged:
-        return True
-    return False

@@ -361,6 +361,11 @@ class Segment:
             file.close()
             self._files.discard(file.path, after_ms=after_ms)
 
+    def remove_indexes(self) -> None:
+        """Of a segment that is going to be something else."""
+        for index in (self.index, self.time_index):
+            index.file.remove()
+
     def close(self) -> None:
         self.log.close()
         self._close_indexes()

@@ -5,9 +5,9 @@ checkpoint of a compacted log is waited for.
 """
 
 from klamm.ids import Offset
-from klamm.log.checkpoint import epochs_text
+from klamm.log.checkpoint import LARGEST_BYTES, epochs_text, read_small
 from klamm.log.epochs import EpochCache
-from klamm.log.files import File, Files
+from klamm.log.files import DiskFailed, File, Files
 from klamm.log.names import LEADER_EPOCHS, SNAPSHOT, file_name
 from klamm.log.producers import ProducerStates
 from klamm.log.snapshots import read_snapshot, snapshot_bytes
@@ -49,11 +49,17 @@ class Shelf:
         """The newest that can be believed, and the offset up to which it saw the log. Damaged ones are removed."""
         while self.snapshots:
             offset = self.snapshots[-1]
-            producers = read_snapshot(self._files.read_whole(self._snapshot_path(offset)), now_ms)
+            producers = self._read_snapshot(offset, now_ms)
             if producers is not None:
                 return producers, offset
             self.drop_snapshots([offset])
         return ProducerStates(), 0
+
+    def _read_snapshot(self, offset: Offset, now_ms: int) -> ProducerStates | None:
+        try:
+            return read_snapshot(read_small(self._files, self._snapshot_path(offset), LARGEST_BYTES), now_ms)
+        except DiskFailed:
+            return None
 
     def drop_snapshots(self, offsets: list[Offset]) -> None:
         """Those of these offsets that there are."""

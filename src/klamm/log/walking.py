@@ -5,6 +5,7 @@ has) is `Damaged`; what comes after it cannot be known. Recovery cuts there if t
 else reports it: damaged bytes are never served, never guessed at.
 """
 
+import re
 from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
@@ -36,9 +37,11 @@ outside the CRC, so a gap is all that shows when it is wrong, and a small one ca
 class Damaged(KafkaError):  # noqa: N818
     """Stored bytes that cannot be what was written."""
 
-    def __init__(self, path: str, position: int, why: str) -> None:
+    def __init__(self, path: str, position: int, why: str, *, is_short: bool = False) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, f"{path} is damaged at byte {position}: {why}")
         self.position = position
+        self.is_short = is_short
+        """Whether the file ends before the batch does, as it would after a write that was interrupted."""
 
 
 class Step(NamedTuple):
@@ -62,7 +65,7 @@ def steps(
         if at + HEADER_BYTES > len(chunk):
             chunk, chunk_position, at = file.read(position, chunk_bytes), position, 0
             if len(chunk) < HEADER_BYTES:
-                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header", is_short=True)
         base_offset, length, _, magic, _, _, last_offset_delta = _START.unpack_from(chunk, at)
         next_position = position + length + OVERHEAD_BYTES
         if (
@@ -90,7 +93,7 @@ def walk_over(file: File, position: int, least_offset: int, end: int, end_offset
             chunk = file.read(position, CHUNK_BYTES if at < CHUNK_BYTES else HEADER_BYTES)
             chunk_position, at = position, 0
             if len(chunk) < HEADER_BYTES:
-                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header", is_short=True)
         base_offset, length, _, magic, _, _, last_offset_delta = unpack(chunk, at)
         next_position = position + length + OVERHEAD_BYTES
         next_offset = base_offset + last_offset_delta + 1
@@ -124,7 +127,7 @@ def headers(file: File, position: int, least_offset: int, end: int | None = None
         if at + HEADER_BYTES > len(chunk):
             chunk, chunk_position, at = file.read(position, CHUNK_BYTES), position, 0
             if len(chunk) < HEADER_BYTES:
-                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header", is_short=True)
         batch = read_header(chunk, at)
         if not _may_stand(batch, position, least_offset, end):
             raise _nonsense(file, position, batch, least_offset, end)
@@ -151,7 +154,7 @@ def whole_batches(
         if len(chunk) - at < HEADER_BYTES:
             chunk, at = memoryview(file.read(position, min(WHOLE_CHUNK_BYTES, end - position))), 0
             if len(chunk) < HEADER_BYTES:
-                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header")
+                raise Damaged(file.path, position, f"{len(chunk)} bytes are not a header", is_short=True)
         batch = read_header(chunk, at)
         size = batch.size_bytes
         if not _may_stand(batch, position, least_offset, end):
@@ -165,6 +168,38 @@ def whole_batches(
         least_offset = batch.next_offset
         position += size
         at += size
+
+
+def next_whole_batch(file: File, position: int, least_offset: int, end: int | None = None) -> Step | None:
+    """The first whole batch that begins at or after this position, whatever stands before it: one whose header may
+    stand there and whose CRC is right. Where batches are damaged, their lengths say nothing."""
+    if end is None:
+        end = file.size
+    # The upper half of the base offset is that of the offset due, and the format has one number.
+    begins = re.compile(re.escape((least_offset >> 32).to_bytes(4, "big")) + b".{12}" + bytes([MAGIC]), re.DOTALL)
+    while end - position >= HEADER_BYTES:
+        chunk = file.read(position, min(WHOLE_CHUNK_BYTES, end - position))
+        at = 0
+        while found := begins.search(chunk, at):
+            at = found.start() + 1
+            if step := _whole_at(file, position + found.start(), least_offset, end):
+                return step
+        if len(chunk) < HEADER_BYTES:
+            return None
+        position += max(len(chunk) - HEADER_BYTES + 1, 1)
+    return None
+
+
+def _whole_at(file: File, position: int, least_offset: int, end: int) -> Step | None:
+    header = file.read(position, HEADER_BYTES)
+    if len(header) < HEADER_BYTES:
+        return None
+    batch = read_header(header)
+    if not _may_stand(batch, position, least_offset, end):
+        return None
+    if crc32c(file.read(position, batch.size_bytes)[ATTRIBUTES_AT:]) != batch.crc:
+        return None
+    return Step(position, position + batch.size_bytes, batch.base_offset, batch.next_offset)
 
 
 def time_of(batch: Batch) -> int:
@@ -185,7 +220,7 @@ def _may_stand(batch: Batch, position: int, least_offset: int, end: int) -> bool
 
 def _nonsense(file: File, position: int, batch: Batch, least_offset: int, end: int) -> Damaged:
     if batch.magic == MAGIC and position + batch.size_bytes > end:
-        return Damaged(file.path, position, f"{batch} ends after {end - position} bytes")
+        return Damaged(file.path, position, f"{batch} ends after {end - position} bytes", is_short=True)
     if batch.magic == MAGIC and batch.base_offset < least_offset:
         return Damaged(file.path, position, f"{batch} where offset {least_offset} is due")
     return Damaged(file.path, position, "no batch begins here")

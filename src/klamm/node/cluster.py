@@ -82,6 +82,9 @@ class Cluster:
             incarnation = life.incarnation_before() or drawn_uuid(self._random)
             life.ask(epoch_before, incarnation)
             self.membership.start(identity, endpoint, incarnation, epoch_before, now)
+        else:
+            # A note of the machine's present start is all that is needed.
+            self._broker.life.ask(-1, b"")
 
     def _voters(self, endpoint: Endpoint) -> Voters:
         configured = self._broker.config.voters

@@ -5,6 +5,7 @@ never a node's and holds what a node would clear away.
 """
 
 from collections.abc import Iterable
+from errno import EISDIR
 from hashlib import sha256
 from random import Random
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from klamm.broker.directories import is_of_a_partition
 from klamm.controller.names import CLUSTER_METADATA
 from klamm.ids import BrokerId, Uuid, drawn_uuid, uuid_from_text, uuid_text
 from klamm.log import checkpoint
-from klamm.log.files import Files
+from klamm.log.files import DiskFailed, Files
 
 METADATA_DIRECTORY = f"{CLUSTER_METADATA}-0"
 NAMED = 3
@@ -47,14 +48,14 @@ def identity_of(
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity
-    found = checkpoint.read_meta_properties(files.read_whole(checkpoint.META_PROPERTIES)) or {}
+    found = checkpoint.read_meta_properties(checkpoint.read_small(files, checkpoint.META_PROPERTIES)) or {}
     try:
         directory_id = uuid_from_text(found["directory.id"])
         uuid_from_text(found["cluster.id"])
     except (KeyError, ValueError):
         raise WrongDirectory(
-            f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), "
-            "or start with an empty directory"
+            f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), let "
+            "`klamm storage repair` write it again (--id N --cluster-id ID), or start with an empty directory"
         ) from None
     if found["node.id"] != str(node_id):
         raise WrongDirectory(
@@ -68,12 +69,21 @@ def identity_of(
     return Identity(found["cluster.id"], directory_id, is_new=False)
 
 
+def has_data(files: Files) -> bool:
+    """Whether a node has written here: it knows metadata."""
+    return METADATA_DIRECTORY in files.listing("") and bool(files.listing(METADATA_DIRECTORY))
+
+
 def _refuse_somebodys(files: Files) -> None:
     """Before anything is written. Of a node that never was here no partition can be: what is called like one could be
     taken for that of a topic which is gone, and removed, or be in the way of another."""
-    names = files.listing("")
-    found = sorted(filter(is_of_a_partition, names))
-    if not found or METADATA_DIRECTORY in names:
+    if has_data(files):
+        raise WrongDirectory(
+            f"{checkpoint.META_PROPERTIES} is missing, and there is the data of a node: restore it (it names "
+            "cluster.id, node.id and directory.id), or let `klamm storage repair` write it again (--id, --cluster-id)"
+        )
+    found = sorted(filter(is_of_a_partition, files.listing("")))
+    if not found:
         return
     listed = ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")
     raise WrongDirectory(
@@ -86,6 +96,11 @@ def taken_clean_shutdown(files: Files) -> int:
     """The broker epoch that the last clean shutdown noted, or -1. The note is gone afterwards: it speaks of one end."""
     if not files.exists(checkpoint.CLEAN_SHUTDOWN):
         return -1
-    epoch = checkpoint.read_clean_shutdown(files.read_whole(checkpoint.CLEAN_SHUTDOWN))
+    try:
+        epoch = checkpoint.read_clean_shutdown(checkpoint.read_small(files, checkpoint.CLEAN_SHUTDOWN))
+    except DiskFailed as error:
+        if error.errno == EISDIR:
+            return -1
+        epoch = None
     files.remove(checkpoint.CLEAN_SHUTDOWN)
     return -1 if epoch is None else epoch

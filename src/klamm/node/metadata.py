@@ -68,6 +68,8 @@ class Metadata:
             clean=clean,
             recovery_point=recovery_point,
             is_voter_role=broker.config.is_controller,
+            machine_restarted=broker.life.was_machine_restarted,
+            on_damage=broker.partitions.directories.doubt_image,
             tell=self._tell,
         )
         broker.cluster_id = identity.cluster_id

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klamm.ids import NO_BROKER, ZERO_UUID, BrokerId, Epoch, Uuid, uuid_from_text, uuid_text
+from klamm.log.checkpoint import read_small
 from klamm.log.files import Files
 
 FILE_NAME = "quorum-state"
@@ -49,23 +50,23 @@ def read_election(files: Files, directory: str) -> Election:
     if not files.exists(path):
         return Election()
     try:
-        found: dict[str, Any] = json.loads(files.read_whole(path))
+        found: dict[str, Any] = json.loads(read_small(files, path))
         version = int(found["data_version"])
         if version not in (0, WRITTEN_VERSION):
-            raise ValueError(f"data_version {version} is unknown")
+            raise UnreadableElection(f"{path} has data_version {version}, which this version of Klamm does not know")
         voted_id = int(found["votedId"])
         directory_text = found["votedDirectoryId"] if version >= 1 and voted_id != NO_BROKER else uuid_text(ZERO_UUID)
         epoch = int(found["leaderEpoch"])
         if not 0 <= epoch <= LAST_EPOCH:
-            raise ValueError(f"leaderEpoch is {epoch}, and {BEYOND_REACH}")
+            raise UnreadableElection(f"{path}: leaderEpoch is {epoch}, and {BEYOND_REACH}")
         return Election(
             epoch=epoch,
             leader_id=int(found["leaderId"]),
             voted_id=voted_id,
             voted_directory_id=uuid_from_text(directory_text),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UnreadableElection(f"{path}: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise UnreadableElection(f"{path} is damaged: whom this node voted for cannot be read") from None
 
 
 def write_election(files: Files, directory: str, election: Election) -> None:

@@ -77,3 +77,17 @@ class QuorumDiskFailed(Fact):
 
     def __str__(self) -> str:
         return f"this node takes no part in the metadata quorum any more: {self.reason}"
+
+
+class OtherCluster(Fact):
+    level = "error"
+    node_id: BrokerId
+    cluster_id: str
+    how: str
+
+    def __str__(self) -> str:
+        return (
+            f"node {self.node_id} {self.how} this node and is of another cluster than {self.cluster_id}: neither takes "
+            "part in the other's quorum. One of the two has the wrong data directory (meta.properties names the "
+            "cluster), or the wrong addresses in controller.quorum.voters"
+        )

@@ -16,6 +16,7 @@ from klamm.facts import Tell
 from klamm.ids import NO_EPOCH, Epoch, Now, Offset
 from klamm.log.log import Log
 from klamm.log.reading import LogSlice
+from klamm.log.walking import Damaged
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum.facts import SnapshotUnreadable
@@ -60,6 +61,7 @@ class Journal:
         self._to_load: SnapshotToLoad | None = None
         self._load_latest_snapshot(tell)
         for stored in self._stored_from(max(self.applied, log.start_offset), log.end_offset):
+            self._check(stored)
             self._note_voters(stored.view, stored.batch)
 
     # Where it ends.
@@ -223,13 +225,15 @@ class Journal:
 
     def _load_latest_snapshot(self, tell: Tell) -> None:
         log, contents = self.log, None
+        unreadable: list[SnapshotId] = []
         while contents is None and self.snapshots.latest is not None:
             latest = self.snapshots.latest
             try:
                 contents = self.snapshots.contents(latest)
             except UnreadableSnapshot as error:
                 tell(SnapshotUnreadable(str(error)))
-                self.snapshots.remove(latest)
+                unreadable.append(latest)
+                self.snapshots.all.remove(latest)
         epochs = log.epochs.entries()
         if epochs and epochs[0][1] > log.start_offset:
             # The log began here before the node stopped. What is still there of before has lost its epochs, and without
@@ -238,6 +242,8 @@ class Journal:
         end = self.snapshots.latest.end_offset if self.snapshots.latest else 0
         if log.start_offset > end:
             raise UnreadableMetadata(f"{log.directory} begins at {log.start_offset}, and no snapshot reaches that far")
+        for snapshot in unreadable:
+            self.snapshots.set_aside(snapshot)
         if log.end_offset < end:
             # The node stopped before the log had followed its snapshot.
             log.truncate_fully_and_start_at(end)
@@ -272,8 +278,18 @@ class Journal:
             start = piece[-1].batch.next_offset
 
     def _piece(self, start: Offset, end: Offset) -> list[_Stored]:
-        data = memoryview(bytes(self.log.read(start, REPLAY_BYTES, end)))
+        try:
+            data = memoryview(bytes(self.log.read(start, REPLAY_BYTES, end)))
+        except Damaged as damage:
+            raise UnreadableMetadata(str(damage)) from damage
         return [_Stored(batch, data[at : at + batch.size_bytes]) for at, batch in batches(data)]
+
+    def _check(self, stored: _Stored) -> None:
+        """At the start all of it: later is too late to say so to anybody who could mend it."""
+        try:
+            intact(stored.view)
+        except InvalidBatch as error:
+            raise UnreadableMetadata(f"{self.log.directory} is damaged: {error}") from error
 
     def _note_voters(self, view: memoryview, batch: Batch) -> None:
         if not batch.is_control or batch.base_offset <= self.voters.latest_offset:

@@ -21,12 +21,13 @@ from klamm.facts import Tell, unheard
 from klamm.ids import BrokerId, Epoch, Now, Offset, Uuid
 from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
+from klamm.log.salvage import Care
 from klamm.log.settings import LogSettings
 from klamm.metadata import records as metadata_records
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum import answering, hearing, membership, timing
 from klamm.quorum.election import LAST_EPOCH
-from klamm.quorum.facts import SnapshotTaken, SnapshotUnreadable
+from klamm.quorum.facts import OtherCluster, SnapshotTaken, SnapshotUnreadable
 from klamm.quorum.identity import NodeIdentity
 from klamm.quorum.journal import REPLAY_BYTES, Journal, UnreadableMetadata
 from klamm.quorum.messages import (
@@ -58,6 +59,7 @@ __all__ = ["DIRECTORY", "REPLAY_BYTES", "TOPIC", "Raft", "UnreadableMetadata"]
 TOPIC = "__cluster_metadata"
 DIRECTORY = f"{TOPIC}-0"
 
+MOST_STRANGERS = 100
 CLEANING_MS = 60_000.0
 """How often old snapshots and segments are looked for."""
 
@@ -67,6 +69,8 @@ class Raft:
         self._me = me
         self._journal = me.journal
         self._writer: tuple[SnapshotId, SnapshotWriter] | None = None
+        self._strangers: set[tuple[BrokerId, bool]] = set()
+        """Nodes of other clusters of which was told."""
         self._snapshot_due_ms = now.monotonic_ms + me.settings.snapshot_after_ms
         self._clean_ms = now.monotonic_ms + CLEANING_MS
 
@@ -83,9 +87,14 @@ class Raft:
         clean: bool,
         recovery_point: Offset = 0,
         is_voter_role: bool = True,
+        machine_restarted: bool | None = True,
+        on_damage: Callable[[], None] = lambda: None,
         tell: Tell = unheard,
     ) -> "Raft":
         """On what the disk holds. Nothing is promised to anybody before `start`.
+
+        Unless the machine was restarted since (None: nobody can tell), all that was written is there, and damage is not
+        a torn write: then the log is not cut, and this raises `LogDamaged`. `on_damage` is called before it is cut.
 
         `voters` are the configured ones: they count until the log names voters, and tell where these are reached.
         """
@@ -96,7 +105,19 @@ class Raft:
             retention_ms=-1,
             retention_bytes=-1,
         )
-        log = Log.open(DIRECTORY, files, settings, now, clean=clean, recovery_point=recovery_point, tell=tell)
+        keeps_writes = None if machine_restarted is None else not machine_restarted
+        care = Care(keeps_writes, is_only_copy=len(voters) == 1, is_flushed_first=True)
+        log = Log.open(
+            DIRECTORY,
+            files,
+            settings,
+            now,
+            clean=clean,
+            recovery_point=recovery_point,
+            tell=tell,
+            on_damage=on_damage,
+            care=care,
+        )
         journal = Journal(log, SnapshotFiles(files, DIRECTORY), voters, tell)
         journal.was_cut = log.recovery_point < recovery_point
         quorum_settings = QuorumSettings.of(config)
@@ -223,6 +244,8 @@ class Raft:
 
     def vote(self, request: VoteRequest, now: Now) -> VoteReply:
         self._me.now = now
+        if request.cluster_id not in (None, self.cluster_id):
+            self._meet_stranger(request.candidate.node_id, asks=True)
         try:
             return answering.vote(self._me, request)
         except DiskFailed as error:
@@ -249,6 +272,8 @@ class Raft:
         """The replica has everything below its offset. None: there is nothing to tell it yet, let it wait until
         `has_news`, or for its `max_wait_ms`, and answer with `fetched`."""
         self._me.now = now
+        if request.cluster_id not in (None, self.cluster_id):
+            self._meet_stranger(request.replica.node_id, asks=True)
         try:
             return answering.fetch(self._me, request)
         except DiskFailed as error:
@@ -276,6 +301,11 @@ class Raft:
             # Whoever answers this is out of order: as good as no answer.
             hearing.lost(me, outgoing)
             return
+        if reply.error is ErrorCode.INCONSISTENT_CLUSTER_ID:
+            # What it says of epochs and leaders is about another cluster.
+            self._meet_stranger(outgoing.to, asks=False)
+            hearing.lost(me, outgoing)
+            return
         try:
             match reply:
                 case VoteReply():
@@ -292,6 +322,12 @@ class Raft:
                     hearing.snapshot_chunk(me, outgoing, reply)
         except DiskFailed as error:
             self._failed(error)
+
+    def _meet_stranger(self, node_id: BrokerId, *, asks: bool) -> None:
+        """Somebody's configuration names the wrong nodes, or a node has the wrong directory: told once of each."""
+        if (node_id, asks) not in self._strangers and len(self._strangers) < MOST_STRANGERS:
+            self._strangers.add((node_id, asks))
+            self._me.tell(OtherCluster(node_id, self.cluster_id, "asks" if asks else "refuses"))
 
     def lost(self, outgoing: Outgoing, now: Now) -> None:
         """There will be no reply: refused, closed, or too late."""

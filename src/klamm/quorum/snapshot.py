@@ -33,6 +33,8 @@ from klamm.records.record import records_of
 
 ENDING = ".checkpoint"
 PARTIAL = ".part"
+DAMAGED = ".damaged"
+"""What follows the name of one that cannot be read; nothing reads or removes it."""
 
 SLICE_BYTES = 32 * 1024
 """One batch, and what is written at a time: a few milliseconds."""
@@ -101,6 +103,10 @@ class SnapshotFiles:
     def remove(self, snapshot: SnapshotId) -> None:
         self._files.remove(self._path(snapshot))
         self.all.remove(snapshot)
+
+    def set_aside(self, snapshot: SnapshotId) -> None:
+        """One that cannot be read: it is not used, and somebody may want to look at it."""
+        self._files.rename(self._path(snapshot), f"{self._path(snapshot)}{DAMAGED}")
 
     def size_bytes(self, snapshot: SnapshotId) -> int:
         return self.open(snapshot).size

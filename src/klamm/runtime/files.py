@@ -13,12 +13,13 @@ back, so that the file ends where it ended before.
 import contextlib
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from klamm.ids import Bytes
 from klamm.log.files import DiskFailed, DiskFull, File, Space
-from klamm.log.names import DELETED
+from klamm.log.names import DELETED, LOG
 from klamm.runtime.descriptors import Descriptors, descriptor_limit
 from klamm.runtime.removal import PIECE_BYTES, Removal, Remover
 
@@ -382,6 +383,12 @@ def _sync_directory(path: str) -> None:
 
 def _size(full_path: str) -> int:
     try:
+        found = os.lstat(full_path)
+        if not stat.S_ISLNK(found.st_mode):
+            return found.st_size
+        if full_path.endswith(LOG):
+            # What it leads to may be another partition's, which would be cut and appended to.
+            raise OSError(errno.ELOOP, "a segment must not be a symbolic link; put the file itself in its place")
         return os.stat(full_path).st_size
     except FileNotFoundError:
         return 0

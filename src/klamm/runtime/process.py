@@ -5,6 +5,7 @@ counts on this broker.
 """
 
 import gc
+import shlex
 import signal
 import socket
 from collections.abc import Callable
@@ -181,5 +182,11 @@ def open_node(driver: Driver, config: BrokerConfig, listener: Listener, director
     endpoint = Endpoint(advertised.name, host, advertised.port or listener.port)
     try:
         driver.start(endpoint)
-    except (DiskFailed, LogDamaged, UnreadableElection, UnreadableMetadata, WrongDirectory) as error:
+    except (LogDamaged, UnreadableElection, UnreadableMetadata) as error:
+        quoted = shlex.quote(str(directory))
+        raise CannotStart(
+            f"the data directory {directory} cannot be opened: {error}. Nothing was changed. `klamm storage check "
+            f"{quoted}` shows what is damaged, `klamm storage repair {quoted}` says what can be done and does it"
+        ) from error
+    except (DiskFailed, WrongDirectory) as error:
         raise CannotStart(f"the data directory {directory} cannot be opened: {error}") from error

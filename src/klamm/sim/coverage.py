@@ -13,11 +13,13 @@ from typing import Any
 
 from klamm.broker.facts import (
     DamagedCheckpoint,
+    DirectoryKept,
     GroupsLoaded,
     InSyncReplicasChanged,
     LogCut,
     PartitionFailed,
     PartitionRevived,
+    RecordsMissing,
     StrayDirectory,
 )
 from klamm.controller import alterations
@@ -27,6 +29,7 @@ from klamm.facts import Fact
 from klamm.ids import NO_BROKER, BrokerId
 from klamm.log.log import Log
 from klamm.log.recovery import FlushedRecordsMissing, TailCut
+from klamm.log.salvage import RecordsSetAside
 from klamm.metadata.image import EMPTY, Image, PartitionState, Topic
 from klamm.node.facts import EarlierLifeStands, MetadataFailed, NotDecided, RegistrationRefused
 from klamm.partition.fetching import FetchPlan
@@ -45,6 +48,9 @@ OF_FACTS: dict[type[Fact], str] = {
     TailCut: "torn tail cut",
     FlushedRecordsMissing: "flushed records missing",
     StrayDirectory: "directory set aside",
+    DirectoryKept: "directory kept",
+    RecordsSetAside: "records behind damage kept",
+    RecordsMissing: "missing records told",
     DamagedCheckpoint: "damaged checkpoint",
     PartitionFailed: "partition offline",
     PartitionRevived: "partition revived",

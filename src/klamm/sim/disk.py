@@ -161,6 +161,7 @@ class Disk:
         self.names: dict[str, Inode] = {}
         self._durable_names: dict[str, Inode] = {}
         self._changes: list[Change] = []
+        self.power_losses = 0
         self.life = 0
         """How many lives it has seen; files of an earlier one must not be used."""
         self.calls = 0
@@ -179,6 +180,7 @@ class Disk:
 
     def crash(self, random: Random) -> None:
         """Lose power. Open files are gone, and of what was not flushed only some is left."""
+        self.power_losses += 1
         names = dict(self._durable_names)
         for change in self._changes[: random.randint(0, len(self._changes))]:
             _rename(names, change)

@@ -60,6 +60,8 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             "wipe": self._wipe,
             "rot": self.rot,
             "rotten tails": self.rotten_tails,
+            "lost names": self.lost_names,
+            "rotten metadata": self.rotten_metadata,
             "left behind": self._left_behind,
             "blackout": self._blackout,
             "old file": self.old_file,
@@ -150,10 +152,14 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             self._give_another_disk(machine)
 
     def _give_another_disk(self, machine: Machine) -> None:
-        """It cannot use what is on its disk. An operator waits until nothing is lost by it, and replaces the disk."""
+        """It cannot use what is on its disk. An operator waits until nothing is lost by it, and repairs what is there,
+        or replaces the disk."""
         if self._budget.may_wipe(machine):
-            machine.wipe()
-            machine.start()
+            if self._chance.random() < 0.5:
+                machine.repair()
+            if not machine.start():
+                machine.wipe()
+                machine.start()
         else:
             self._until(500.0, 2_000.0, partial(self._started, machine))
 

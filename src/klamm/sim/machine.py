@@ -15,6 +15,7 @@ from klamm.broker.broker import Broker
 from klamm.config import BrokerConfig
 from klamm.facts import Fact
 from klamm.ids import Now
+from klamm.log.checkpoint import META_PROPERTIES
 from klamm.log.files import DiskFailed
 from klamm.log.recovery import LogDamaged
 from klamm.metadata.image import Endpoint
@@ -23,6 +24,7 @@ from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, 
 from klamm.node.events import Drained, Event, Flushed, Received, Woke, Yielded
 from klamm.node.identity import WrongDirectory
 from klamm.node.node import Node
+from klamm.node.repairs import Wish, inspect
 from klamm.quorum.election import UnreadableElection
 from klamm.quorum.raft import UnreadableMetadata
 from klamm.sim.disk import Crashed, Discarded, Disk
@@ -164,6 +166,20 @@ class Machine(Host):
         self._world.tell(f"{self.name} gets an empty disk")
         self.disk = Disk(PIECE_BYTES)
         self.disks += 1
+        self.forget()
+
+    def repair(self) -> None:
+        """`klamm storage repair`, while the process does not run."""
+        assert self.node is None
+        self._world.tell(f"{self.name} is repaired")
+        identity = self.disk.names[META_PROPERTIES].content
+        findings = inspect(self.disk, self._chance, Wish()).findings
+        repairs = {each.repair.what: each.repair for each in findings if each.is_harmful and each.repair is not None}
+        for what, repair in sorted(repairs.items()):
+            self._world.tell(f"{self.name}: {what}")
+            repair.do()
+        # Under another directory id it is another voter, which has promised nothing.
+        self.disks += self.disk.names[META_PROPERTIES].content != identity
         self.forget()
 
     def stop(self) -> None:

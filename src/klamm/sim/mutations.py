@@ -12,6 +12,8 @@ from typing import Any
 
 from klamm.broker import speaker
 from klamm.broker.coordination import Coordination
+from klamm.broker.directories import Directories
+from klamm.broker.facts import StrayDirectory
 from klamm.broker.life import Life
 from klamm.broker.loading import Loading
 from klamm.controller import leadership
@@ -20,6 +22,7 @@ from klamm.coordinator.groups.classic import ClassicGroup
 from klamm.coordinator.groups.consumer import ConsumerGroup
 from klamm.errors import KafkaError
 from klamm.handlers import fetch, fetch_by_follower
+from klamm.ids import ZERO_UUID, uuid_text
 from klamm.log.producers import ProducerStates
 from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
@@ -213,6 +216,16 @@ def _follows_whoever_says_so(right: Any) -> Any:
     return wrong
 
 
+def _removes_what_it_cannot_name(right: Any) -> Any:
+    """As it was: set aside with one warning, and removed some seconds later."""
+
+    def wrong(self: Directories, entry: str, found: Any, reason: str) -> None:
+        self._tell(StrayDirectory(entry, uuid_text(found) if found else "unknown"))
+        self.set_aside(entry, found or ZERO_UUID)
+
+    return wrong
+
+
 MUTATIONS = (
     Mutation("1", "any replica may be elected", leadership, "_eligible", _everybody_is_eligible),
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
@@ -234,6 +247,7 @@ MUTATIONS = (
     ),
     Mutation("stranger", "whoever names a broker is believed", speaker, "_claimed", _believes_anybody),
     Mutation("follower", "any fetch counts as a follower's", fetch, "check_speaker", _takes_anybody_for_a_follower),
+    Mutation("strays", "what nobody can name is removed", Directories, "_keep", _removes_what_it_cannot_name),
     Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
     Mutation("asked", "a vote is given while a leader lives", Participant, "believes_in_leader", _believes_in_nobody),
     Mutation("told", "whoever is said to lead is followed", answering, "begin_quorum_epoch", _follows_whoever_says_so),

@@ -18,11 +18,13 @@ LATER_FAULTS = (
     "blackout",
 )  # fmt: skip
 """Drawn from a stream of their own."""
+DAMAGE_FAULTS = ("lost names", "rotten metadata")
+"""And these from a third."""
 MEMBER_FAULTS = ("member killed", "member leaves", "member paused", "member doubled", "rebalance storm")
 """Of runs that have groups."""
 FORGED_FAULTS = ("forged request",)
 """Drawn from a stream of their own again, and in calm runs as often as in others."""
-ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *DAMAGE_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
 """What is done to a topic that not every run has."""
@@ -96,6 +98,7 @@ def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
     faults = _drawn_faults(random, FAULTS, (0.2, 0.5)) | _drawn_faults(
         Random(f"{seed} later"), LATER_FAULTS, (0.1, 0.3)
     )
+    faults |= _drawn_faults(Random(f"{seed} damage"), DAMAGE_FAULTS, (0.1, 0.3))
     operations = [name for name in OPERATIONS if name != "change voters" and random.random() < 0.5]
     if Random(f"{seed} voters").random() < (0.6 if voters == 5 else 0.3):
         # Of three, hardly a disk may be lost while voters leave: so not too often.

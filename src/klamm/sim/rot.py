@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from klamm.controller.names import CLUSTER_METADATA
+from klamm.log.names import PARTITION_METADATA
 from klamm.records.batch import ATTRIBUTES_AT, batches
 from klamm.sim.budget import Budget
 from klamm.sim.machine import Machine
@@ -58,6 +59,41 @@ class Rot:
                 inode.replace(content)
                 self._world.tell(f"{machine.name}: a bit of {name} flips at {at}")
         self._kill_everybody()
+        self._start_again(machine)
+        return True
+
+    def lost_names(self) -> bool:
+        """Nobody can read whose a machine's directories are; sometimes all processes are killed with it."""
+        machine = self._somebody()
+        if machine is None or not self._budget.may_rot(machine):
+            return False
+        machine.kill()
+        machine.forget()
+        for name, inode in sorted(machine.disk.names.items()):
+            if name.endswith(PARTITION_METADATA) and self._chance.random() < 0.7:
+                inode.replace(bytearray(self._chance.randbytes(self._chance.choice((0, 20, 200)))))
+                self._world.tell(f"{machine.name}: {name} is garbage")
+        if self._chance.random() < 0.3:
+            self._kill_everybody()
+        self._start_again(machine)
+        return True
+
+    def rotten_metadata(self) -> bool:
+        """A bit flips in the middle of the metadata log: whole batches follow, which were committed."""
+        machine = self._somebody()
+        if machine is None or not self._budget.may_wipe(machine):
+            return False
+        machine.kill()
+        machine.forget()
+        names = [name for name in machine.disk.names if name.startswith(CLUSTER_METADATA) and name.endswith(".log")]
+        inode = machine.disk.names[max(names)]
+        content = bytearray(inode.content)
+        found = [(position, batch.size_bytes) for position, batch in batches(memoryview(bytes(content)))][:-1]
+        if found:
+            position, size = self._chance.choice(found)
+            content[self._chance.randrange(position + ATTRIBUTES_AT, position + size)] ^= 1
+            inode.replace(content)
+            self._world.tell(f"{machine.name}: a bit of {max(names)} flips in the batch at {position}")
         self._start_again(machine)
         return True
 

@@ -29,6 +29,7 @@ from klamm.sim.checkers.group_owners import GroupOwners
 from klamm.sim.checkers.group_progress import GroupProgress
 from klamm.sim.checkers.logs import LogChecker
 from klamm.sim.checkers.quorum import QuorumChecker
+from klamm.sim.checkers.removals import RemovalChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
 from klamm.sim.checkers.steadiness import SteadinessChecker
@@ -104,6 +105,7 @@ class Run:
         self.quorum = QuorumChecker(self.cluster)
         self.steadiness = SteadinessChecker(self.cluster)
         self.snapshots = SnapshotChecker()
+        self.removals = RemovalChecker()
         self.replication = ReplicationChecker(self.cluster)
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
         self.logs = LogChecker(self.compaction)
@@ -368,6 +370,7 @@ class Run:
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.coverage.fact(fact)
         self.snapshots.fact(machine, fact)
+        self.removals.fact(machine, fact, self.cluster.latest_image())
         of_chores = isinstance(fact, ChoreFailed | CompactionFailed | RetentionFailed)
         if of_chores and not any(reason in str(fact) for reason in OF_DISKS):
             broken("I30", f"{machine.name}: {fact}")

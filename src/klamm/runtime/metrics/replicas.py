@@ -75,6 +75,15 @@ def storage_errors(seen: Seen) -> float:
     return seen.broker.storage.failures
 
 
+@one(
+    "klamm_records_missing",
+    GAUGE,
+    "Records that this node had, by its checkpoints, and did not find on its disk when it started.",
+)
+def records_missing(seen: Seen) -> float:
+    return seen.driver.node.broker.partitions.missing_records
+
+
 @one(f"{MANAGER}_isrshrinks_total", COUNTER, "How often replicas left the in-sync ones of a partition led here.")
 def isr_shrinks(seen: Seen) -> float:
     return seen.tally.traffic.isr_shrinks

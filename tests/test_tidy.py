@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "klamm"
 
 DEPTH = [
     ["ids", "errors"],
-    ["codec", "config", "escaping", "exposition", "facts", "machine", "security"],
+    ["codec", "config", "escaping", "exposition", "facts", "machine", "security", "slicing"],
     ["records", "wire"],
     ["client", "log", "metadata"],
     ["controller", "coordinator", "partition", "quorum"],

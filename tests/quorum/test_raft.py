@@ -264,7 +264,7 @@ def test_a_committed_record_that_cannot_be_understood_stops_the_node() -> None:
     assert flush is not None
     again.flushed(flush.up_to)
     with pytest.raises(UnreadableMetadata, match=r"__cluster_metadata-0 at offset 3: .*type 99"):
-        again.ready()
+        told(again.ready().committed)
 
 
 @settings(deadline=None)

@@ -4,16 +4,21 @@ Partitions that grew during a step are collected in `grown` and settled at its e
 released, fetch sessions hear of it, and what has to reach the disk is noted for the next flush.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from random import Random
+from typing import Any, TypeAlias, TypeVar
 
 from klamm.broker.absent import Absent
-from klamm.broker.announcing import announce, announce_to_followers, settle_for_followers
+from klamm.broker.announcing import announce_all, announce_to_followers, settle_for_followers
 from klamm.broker.coordination import Coordination
 from klamm.broker.errands import Errands
 from klamm.broker.facts import NotClosedCleanly, PartitionFailed
 from klamm.broker.housekeeping import FlushWish, Housekeeping
+from klamm.broker.image_change import ImageChange
 from klamm.broker.keeping import Keeping
+from klamm.broker.lane import Lane
 from klamm.broker.life import Life
 from klamm.broker.partitions import Partitions
 from klamm.broker.producer_ids import ProducerIds
@@ -31,12 +36,18 @@ from klamm.ids import BrokerId, Now, Offset
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, DiskFull, File, Files
 from klamm.log.settings import FOREVER_MS
+from klamm.machine import Plan
 from klamm.metadata import image as metadata_image
 from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Endpoint, Image, ResourceType
 from klamm.metadata.records import MetadataRecord
 from klamm.partition.partition import Partition
 from klamm.quorum.raft import Raft
+from klamm.slicing import Pace
+
+Response = TypeVar("Response")
+CarryingOut: TypeAlias = Generator[None, Now, tuple[Response, Offset | None, KafkaError | None]]
+"""A plan of the controller on its way, in slices: its response, where that is true, and what it was refused for."""
 
 SESSION_EVICTION_MS = 120_000.0
 MOST_CREATION_ERRORS = 1_000
@@ -60,9 +71,14 @@ class Broker:
         self.news_for_followers: dict[Partition, None] = {}
         self.waiting = Waiting()
         self.slices = self.waiting.slices
+        """Long work that somebody asked for."""
+        self.own_slices = self.waiting.own_slices
+        """Long work of this node's own, which does not wait behind what others ask for."""
+        self.users = Lane()
+        """What users want of the controller is decided in the order it came."""
         self.keeping = Keeping()
         self.storage = Storage(files, tell)
-        self.partitions = Partitions(self.node_id, files, self.settings_for, self.grown.append, self.life.doubt, tell)
+        self.partitions = Partitions(self.node_id, files, self.grown.append, self.life.doubt, tell)
         self.partitions.surroundings.disk_failed = self.storage.note
         self.replication = Replication(self, tell)
         slots = config.integer("max.incremental.fetch.session.cache.slots")
@@ -80,7 +96,7 @@ class Broker:
         self.quorum: Raft
         self.quorum_touched = False
         """Whether a handler had to do with the quorum, which may have something to say now."""
-        self.propose: Callable[[Sequence[MetadataRecord], Now], Offset]
+        self.carry_out: Callable[[Plan[MetadataRecord, Any]], Callable[[Now], CarryingOut[Any]]]
         self.errands: Errands
         self.metadata_recovery_point: Callable[[], Offset]
         self._creation_errors: dict[str, ErrorCode] = {}
@@ -92,9 +108,10 @@ class Broker:
     def open(self, now: Now, *, clean: bool) -> None:
         """Open the logs that the image gives us, and lead those we lead."""
         self.is_open = True
-        self._follow_config()
+        self.follow_config(self.image)
         self.housekeeping.load()
-        self.partitions.open_all(self.image, now, clean=clean, machine_restarted=self.life.was_restarted_since_opened)
+        settings_for, restarted = partial(self.settings_of, self.image), self.life.was_restarted_since_opened
+        self.partitions.open_all(self.image, settings_for, now, clean=clean, machine_restarted=restarted)
         self.life.opened()
         # What was recovered counts as ours, so it has to survive the next crash as well.
         self._flush_all()
@@ -199,44 +216,35 @@ class Broker:
             self.producer_ids.is_asked_for = True
             self.errands.take_producer_ids(now)
 
-    def settings_for(self, topic: str) -> TopicSettings:
-        return topic_settings(self.config, self.image.topic_config(topic))
+    def settings_of(self, image: Image, topic: str) -> TopicSettings:
+        """What holds for a topic in this image."""
+        return topic_settings(self.config, image.topic_config(topic))
 
     # What happens.
 
     def follow(self, image: Image, changes: Changes, now: Now) -> None:
-        """The cluster's metadata moved on: become what it says, and let those who waited for it go on."""
-        if changes.brokers_changed:
-            self.absent.follow(self.image, image, changes.brokers_changed, now)
-        self.image = image
-        if not self.is_open:
-            self.waiting.applied(image.offset)
-            return
-        if any(resource.type == ResourceType.BROKER for resource in changes.configs_changed):
-            self._follow_config()
-        touched = self.partitions.follow(image, changes, now)
-        self.replication.follow(image, changes, touched, now)
-        deleted = [partition for partition in touched if partition.deleted]
-        if deleted:
-            self.housekeeping.forget([partition.topic_partition for partition in deleted])
-        for partition in touched:
-            if partition.deleted or not partition.is_leader:
-                self.waiting.failed(partition)
-            self.announce(partition)
-            announce_to_followers(partition, self.waiting, wake=True)
-        self.coordination.follow(changes, touched, now)
-        self.waiting.applied(image.offset)
+        """The cluster's metadata moved on: become what it says, and let those who waited for it go on. All at once."""
+        work = self.following(image, changes, Pace(), now)
+        with suppress(StopIteration):
+            next(work)
+            while True:
+                work.send(now)
+
+    def following(self, image: Image, changes: Changes, pace: Pace, now: Now) -> Generator[None, Now, Now]:
+        """The same in slices; the time when it is done."""
+        return ImageChange(self, image, changes, pace).work(now)
 
     def settle_grown(self, now: Now) -> None:
         grown = self.grown[:]
         self.grown.clear()
+        moved: list[Partition] = []
         for partition in grown:
             if partition.failure is not None:
                 self._release_failed(partition, partition.failure)
                 continue
             if partition.maybe_advance():
                 self.waiting.watermark_moved(partition)
-                self.announce(partition)
+                moved.append(partition)
             if partition.followers_hear:
                 self.news_for_followers[partition] = None
             if not partition.can_commit:
@@ -244,17 +252,18 @@ class Broker:
             self.waiting.became_durable(partition)
             if partition.is_flushed or partition.log.has_unflushed_segments:
                 self._note_unflushed(partition, now)
+        if moved:
+            announce_all(moved, self.waiting)
 
     def tell_followers(self) -> None:
         """What was written since they were told last."""
         news = list(self.news_for_followers)
         self.news_for_followers.clear()
-        for partition in news:
-            settle_for_followers(partition, self.waiting)
+        settle_for_followers(news, self.waiting)
 
     def announce(self, partition: Partition) -> None:
         """Something about this partition is different: tell fetches and fetch sessions that look at it."""
-        announce(partition, self.waiting)
+        announce_all((partition,), self.waiting)
 
     def disk_failed(self, partition: Partition, error: DiskFailed) -> None:
         self.storage.note(error)
@@ -274,7 +283,7 @@ class Broker:
         self.waiting.failed(partition)
         self.coordination.failed(partition)
         self.announce(partition)
-        announce_to_followers(partition, self.waiting, wake=True)
+        announce_to_followers((partition,), self.waiting)
 
     # Flushing.
 
@@ -299,9 +308,9 @@ class Broker:
         elif settings.flush_ms < FOREVER_MS:
             self._flush_due_ms.setdefault(partition, now.monotonic_ms + settings.flush_ms)
 
-    def _follow_config(self) -> None:
-        own = self.image.config_of(ConfigResource(ResourceType.BROKER, str(self.node_id)))
-        default = self.image.config_of(ConfigResource(ResourceType.BROKER, ""))
+    def follow_config(self, image: Image) -> None:
+        own = image.config_of(ConfigResource(ResourceType.BROKER, str(self.node_id)))
+        default = image.config_of(ConfigResource(ResourceType.BROKER, ""))
         self.config = self.config.with_dynamic(own, default)
         self.fetch_max_bytes = self.config.integer("fetch.max.bytes")
         self.coordination.configure(self.config)

@@ -103,10 +103,14 @@ class Checkpoints:
 
     def forget(self, partitions: Sequence[TopicPartition]) -> None:
         """These are gone. What the checkpoints say of them must not be believed of a topic of the same name."""
-        for offsets in (self.clean_to, *self._written.values()):
+        for name in partitions:
+            self.clean_to.pop(name, None)
+        for file, offsets in self._written.items():
+            before = len(offsets)
             for name in partitions:
                 offsets.pop(name, None)
-        for file, offsets in self._written.items():
+            if len(offsets) == before:
+                continue
             try:
                 self._broker.files.write_whole(file, checkpoint.offsets_text(offsets), durable=False)
             except DiskFailed as error:

@@ -290,14 +290,11 @@ class Coordination:
         self.offsets_topic.begin(now)
         for partition in self._broker.partitions.by_name(CONSUMER_OFFSETS) or ():
             if partition is not None:
-                self._look(partition, now)
+                self.look(partition, now)
 
-    def follow(self, changes: Changes, touched: list[Partition], now: Now) -> None:
+    def follow(self, changes: Changes, now: Now) -> None:
         """The metadata moved on."""
         self.offsets_topic.follow(changes)
-        for partition in touched:
-            if partition.topic_partition.topic == CONSUMER_OFFSETS:
-                self._look(partition, now)
         if self._early:
             self._maybe_decide_early(now)
         if not self._hosted or not (changes.topics_created or changes.topics_deleted or changes.partitions_changed):
@@ -319,7 +316,8 @@ class Coordination:
         if hosted is not None and hosted.partition is partition:
             self._give_up(hosted)
 
-    def _look(self, partition: Partition, now: Now) -> None:
+    def look(self, partition: Partition, now: Now) -> None:
+        """A partition of the groups' offsets has another role than before."""
         index = partition.topic_partition.partition
         hosted = self._hosted.get(index)
         leads = partition.is_leader and not partition.deleted and partition.failure is None

@@ -5,7 +5,7 @@ everybody who asks; the others go on. One that was reassigned to others is given
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from klamm.broker.directories import Directories, LastLife
@@ -18,7 +18,6 @@ from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, DiskFull, Files
 from klamm.log.log import Log
 from klamm.log.salvage import Care, LogDamaged
-from klamm.metadata.delta import Changes
 from klamm.metadata.image import ConfigResource, Image, PartitionState, ResourceType, Topic
 from klamm.partition.partition import Partition
 from klamm.partition.surroundings import Surroundings
@@ -45,7 +44,6 @@ class Partitions:
         self,
         me: BrokerId,
         files: Files,
-        settings_for: SettingsFor,
         grown: Callable[[Partition], None],
         doubt: Callable[[], None],
         tell: Tell,
@@ -54,7 +52,6 @@ class Partitions:
         self._doubt = doubt
         self._me = me
         self._files = files
-        self._settings_for = settings_for
         self._grown = grown
         self._tell = tell
         self._by_name: dict[str, list[Partition | None]] = {}
@@ -98,7 +95,15 @@ class Partitions:
 
     # Opening.
 
-    def open_all(self, image: Image, now: Now, *, clean: bool, machine_restarted: bool | None = None) -> None:
+    def open_all(
+        self,
+        image: Image,
+        settings_for: SettingsFor,
+        now: Now,
+        *,
+        clean: bool,
+        machine_restarted: bool | None = None,
+    ) -> None:
         """Open every log of the image that is ours, and set aside the directories that are nobody's. So the image must
         not be older than what was on this disk."""
         recovery_points = self.checkpointed(checkpoint.RECOVERY_POINTS)
@@ -114,7 +119,7 @@ class Partitions:
         )
         opened = 0
         for topic in image.topics.values():
-            settings = self._settings_for(topic.name)
+            settings = settings_for(topic.name)
             for index, state in enumerate(topic.partitions):
                 if self._me in state.replicas:
                     partition = self._opened(topic, index, settings, now, opening)
@@ -211,61 +216,45 @@ class Partitions:
 
     # Following the image.
 
-    def follow(self, image: Image, changes: Changes, now: Now) -> list[Partition]:
-        """Become what the image says; the partitions that are different now."""
-        if changes.brokers_changed:
-            self._follow_brokers(image)
-        touched: list[Partition] = []
-        for topic in changes.topics_deleted:
-            touched += self._delete(topic)
-        settings_for = cache(self._settings_for)
-        for topic in changes.topics_created:
-            for index, state in enumerate(topic.partitions):
-                touched += self._follow_state(topic, index, state, settings_for, now)
-        for name in changes.partitions_changed:
-            changed = image.topics[name.topic]
-            state = changed.partitions[name.partition]
-            touched += self._follow_state(changed, name.partition, state, settings_for, now)
-        for resource in changes.configs_changed:
-            self._follow_config(resource)
-        return touched
-
     def lead_all(self, image: Image, now: Now) -> None:
         """After the start: take up the roles the image gives us."""
-        self._follow_brokers(image)
+        self.follow_brokers(image)
         for topic in image.topics.values():
             for partition, state in zip(self._by_name.get(topic.name, ()), topic.partitions, strict=False):
                 if partition is not None:
                     partition.take_role(state, now)
 
-    def _follow_state(
+    def follow_state(
         self, topic: Topic, index: int, state: PartitionState, settings_for: SettingsFor, now: Now
-    ) -> list[Partition]:
+    ) -> Partition | None:
+        """Become what the image says of one partition; the partition, if it is, or was, ours."""
         partition = self.get(topic.name, index)
         if self._me not in state.replicas:
-            return [] if partition is None else [self._give_up(topic, partition)]
+            return None if partition is None else self._give_up(topic, partition)
         if partition is None:
             partition = self._opened(topic, index, settings_for(topic.name), now)
             self._place(topic, index, partition)
         partition.take_role(state, now)
-        return [partition]
+        return partition
 
-    def _follow_brokers(self, image: Image) -> None:
+    def follow_brokers(self, image: Image) -> None:
         self.surroundings.active.clear()
         for broker_id, broker in image.brokers.items():
             if broker.is_active:
                 self.surroundings.active[broker_id] = broker.epoch
 
-    def _follow_config(self, resource: ConfigResource) -> None:
+    def follow_config(self, resource: ConfigResource, settings_for: SettingsFor) -> Iterator[Partition]:
+        """Give the partitions their settings anew, one after the other."""
         if resource.type == ResourceType.TOPIC:
             names = [resource.name] if resource.name in self._by_name else []
         else:
             names = sorted(self._by_name)
         for name in names:
-            settings = self._settings_for(name)
+            settings = settings_for(name)
             for partition in self._by_name[name]:
                 if partition is not None:
                     partition.configure(settings.log, settings.min_in_sync_replicas)
+                    yield partition
 
     # Placing and deleting.
 
@@ -275,13 +264,17 @@ class Partitions:
         found.extend([None] * (index + 1 - len(found)))
         found[index] = partition
 
-    def _delete(self, topic: Topic) -> list[Partition]:
+    def delete(self, topic: Topic) -> Iterator[Partition]:
+        """One partition after the other."""
+        found = self._by_name.get(topic.name, [])
+        for index, partition in enumerate(found):
+            if partition is not None:
+                found[index] = None
+                self._remove(partition)
+                yield partition
+        self._by_name.pop(topic.name, None)
         self._by_id.pop(topic.topic_id, None)
         self.traffic_before.add(self.traffic.pop(topic.name, Traffic()))
-        gone = [partition for partition in self._by_name.pop(topic.name, ()) if partition is not None]
-        for partition in gone:
-            self._remove(partition)
-        return gone
 
     def _give_up(self, topic: Topic, partition: Partition) -> Partition:
         """Others hold it now."""

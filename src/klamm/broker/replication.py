@@ -19,7 +19,7 @@ from klamm.errors import ErrorCode
 from klamm.facts import Tell
 from klamm.ids import NO_BROKER, BrokerId, Now
 from klamm.metadata.delta import Changes
-from klamm.metadata.image import Image
+from klamm.metadata.image import ConfigResource, Image, ResourceType
 from klamm.partition.fetching import FetchAsk, Fetched, FetchPlan, FetchSettings
 from klamm.partition.isr import IsrOutcome, IsrWish
 from klamm.partition.partition import Partition
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from klamm.broker.broker import Broker
 
 RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-MOST_WISHES = 2_000
+MOST_WISHES = 500
 """In one request: deciding on so many takes the controller a few milliseconds."""
 PARTITIONS_A_LOOK = 500
 ISR_PAUSE_MS = 50.0
@@ -90,16 +90,17 @@ class Replication:
         self._next_look_ms = now.monotonic_ms + self._look_interval_ms
         self.throttles.follow(self._broker.image, self._broker.config, self._me)
         for partition in self._broker.partitions:
-            self._follow_leader(partition)
+            self.follow_leader(partition)
 
-    def follow(self, image: Image, changes: Changes, touched: Sequence[Partition], now: Now) -> None:
-        """The metadata moved on, and the partitions touched have taken their new roles."""
+    def follow(self, before: Image, changes: Changes, now: Now) -> None:
+        """The metadata moved on, and partitions have taken their new roles."""
         if changes.configs_changed or changes.topics_deleted:
-            is_freed = self.throttles.follow(image, self._broker.config, self._me)
+            image = self._broker.image
+            deleted = (ConfigResource(ResourceType.TOPIC, topic.name) for topic in changes.topics_deleted)
+            are_same = self.throttles.are_same(before, image, (*changes.configs_changed, *deleted))
+            is_freed = self.throttles.follow(image, self._broker.config, self._me, are_same=are_same)
             # What was set aside waits for a debt at the old rate, which may have been for days.
             self._try_again(self._plans if is_freed else ())
-        for partition in touched:
-            self._follow_leader(partition)
         self._try_again(self._plans if self._me in changes.brokers_changed else changes.brokers_changed)
         if changes.brokers_changed:
             # Somebody may be able to join now, somebody need not be waited for any longer.
@@ -107,9 +108,9 @@ class Replication:
 
     def revived(self, partition: Partition) -> None:
         """Its log has been recovered."""
-        self._follow_leader(partition)
+        self.follow_leader(partition)
 
-    def _follow_leader(self, partition: Partition) -> None:
+    def follow_leader(self, partition: Partition) -> None:
         """Ask the leader that this partition has now, or nobody. Nothing changes while its epoch is the same: an answer
         may be under way."""
         leader = partition.leader
@@ -206,7 +207,7 @@ class Replication:
         if self._broker_epoch() == NO_BROKER_EPOCH:
             return None
         ask = IsrAsk([], [], self._me, self._broker_epoch())
-        for partition in sorted(self._wishing, key=lambda each: each.topic_partition)[:MOST_WISHES]:
+        for partition in sorted(islice(self._wishing, MOST_WISHES), key=lambda each: each.topic_partition):
             del self._wishing[partition]
             wish = partition.isr_wish(now)
             if wish is not None:

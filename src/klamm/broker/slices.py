@@ -58,10 +58,13 @@ class Slices:
         done: Callable[[Exception | None, Now], None],
         is_abandoned: Callable[[], bool] = _never,
         connection: int = OF_THIS_NODE,
+        *,
+        is_begun: bool = False,
     ) -> None:
         """Do this work from the next turn on; `done` hears that it ended, or the exception that ended it. Work that
-        nobody waits for any more (`is_abandoned`, or its connection is closed) is given up without a word."""
-        self._entries.append(_Entry(work, done, is_abandoned, connection))
+        nobody waits for any more (`is_abandoned`, or its connection is closed) is given up without a word. Of
+        work that is begun the first slice has been done."""
+        self._entries.append(_Entry(work, done, is_abandoned, connection, is_begun))
 
     def run_slice(self, now: Now) -> None:
         """One slice of the work whose turn it is."""

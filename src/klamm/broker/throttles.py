@@ -7,9 +7,11 @@ The rate is kept as a debt: what was sent takes its time at that rate, and while
 nothing more is given.
 """
 
+from collections.abc import Iterable
+
 from klamm.config.broker_config import BrokerConfig
 from klamm.ids import BrokerId, Now, TopicPartition
-from klamm.metadata.image import Image, ResourceType
+from klamm.metadata.image import ConfigResource, Image, ResourceType
 
 ALLOWED_DEBT_MS = 1_000.0
 NO_LIMIT = 2**63 - 1
@@ -19,10 +21,10 @@ EVERYTHING = "*"
 class Throttle:
     """One side: whom it holds back, and how much it has let through."""
 
-    __slots__ = ("_all_of", "_paid_ms", "_rate", "_replicas", "_topic_setting")
+    __slots__ = ("_all_of", "_paid_ms", "_rate", "_replicas", "topic_setting")
 
     def __init__(self, topic_setting: str) -> None:
-        self._topic_setting = topic_setting
+        self.topic_setting = topic_setting
         self._rate = NO_LIMIT
         self._all_of: set[str] = set()
         self._replicas: set[TopicPartition] = set()
@@ -45,16 +47,18 @@ class Throttle:
         free_ms = self._paid_ms - ALLOWED_DEBT_MS
         return free_ms if free_ms > now.monotonic_ms else None
 
-    def follow(self, image: Image, rate: int, me: BrokerId) -> bool:
-        """Whether others are held back than before, or at another rate."""
+    def follow(self, image: Image, rate: int, me: BrokerId, *, are_same: bool = False) -> bool:
+        """Whether others are held back than before, or at another rate. No topic is looked at if they are the same."""
         before = self._rate, set(self._all_of), set(self._replicas)
         if rate != self._rate:
             # A debt at the old rate is no debt at the new one.
             self._rate, self._paid_ms = rate, 0.0
+        if are_same:
+            return before[0] != rate
         self._all_of.clear()
         self._replicas.clear()
         for resource, values in image.configs.items():
-            text = values.get(self._topic_setting, "") if resource.type == ResourceType.TOPIC else ""
+            text = values.get(self.topic_setting, "") if resource.type == ResourceType.TOPIC else ""
             for entry in filter(None, map(str.strip, text.split(","))):
                 if entry == EVERYTHING:
                     self._all_of.add(resource.name)
@@ -70,7 +74,16 @@ class Throttles:
         self.leader = Throttle("leader.replication.throttled.replicas")
         self.follower = Throttle("follower.replication.throttled.replicas")
 
-    def follow(self, image: Image, config: BrokerConfig, me: BrokerId) -> bool:
+    def follow(self, image: Image, config: BrokerConfig, me: BrokerId, *, are_same: bool = False) -> bool:
         """The settings are others, or may be. Whether we, as a follower, may ask for other things than before."""
-        self.leader.follow(image, config.integer("leader.replication.throttled.rate"), me)
-        return self.follower.follow(image, config.integer("follower.replication.throttled.rate"), me)
+        rate = config.integer("leader.replication.throttled.rate")
+        self.leader.follow(image, rate, me, are_same=are_same)
+        rate = config.integer("follower.replication.throttled.rate")
+        return self.follower.follow(image, rate, me, are_same=are_same)
+
+    def are_same(self, before: Image, after: Image, resources: Iterable[ConfigResource]) -> bool:
+        """Whether nobody else is held back after these settings changed: there may be many, and hardly ever these."""
+        names = (self.leader.topic_setting, self.follower.topic_setting)
+        return not any(
+            name in image.config_of(resource) for resource in resources for image in (before, after) for name in names
+        )

@@ -70,6 +70,7 @@ class OffsetQueue:
 class Waiting:
     def __init__(self) -> None:
         self.slices = Slices(self._park)
+        self.own_slices = Slices(self._park)
         self._committed: dict[Partition, OffsetQueue] = {}
         self._durable: dict[Partition, OffsetQueue] = {}
         self._applied = OffsetQueue()
@@ -117,15 +118,19 @@ class Waiting:
     def became_durable(self, partition: Partition) -> None:
         self._reached(self._durable, partition, partition.durable_end)
 
-    def changed(self, subject: object) -> None:
-        """A partition, or a fetch session that has it, is not what it was when somebody began to wait for it."""
-        fetches = self._fetches.get(subject)
-        if fetches:
-            for waiter in list(fetches):
-                until = waiter.later.until
-                assert isinstance(until, Changed)
-                if until.holds():
-                    self._release(waiter, in_time=True)
+    def changed(self, *subjects: object) -> None:
+        """Partitions, or fetch sessions that have them, are not what they were when somebody began to wait for them.
+        Who waits for several of these looks once."""
+        waiters: dict[Waiter, None] = {}
+        for subject in subjects:
+            fetches = self._fetches.get(subject)
+            if fetches:
+                waiters |= fetches
+        for waiter in waiters:
+            until = waiter.later.until
+            assert isinstance(until, Changed)
+            if until.holds():
+                self._release(waiter, in_time=True)
 
     def failed(self, partition: Partition) -> None:
         """Nothing will be committed here any more by this node: everybody hears so now, not at their deadline."""

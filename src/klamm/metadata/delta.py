@@ -5,11 +5,12 @@ one record costs little, and so does a whole log of them replayed into one delta
 values before and after are in the two images.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from klamm.ids import BrokerId, Epoch, Offset, TopicPartition, Uuid
+from klamm.machine import completed
 from klamm.metadata.buckets import Buckets, BucketsDraft
 from klamm.metadata.image import (
     Broker,
@@ -92,14 +93,31 @@ class Delta:
         assert topic is not None, "a partition of a topic that does not exist"
         return topic.partitions[index]
 
+    def add_topic(self, name: str, topic_id: Uuid) -> None:
+        """As a TopicRecord does."""
+        assert topic_id not in self._drafts, f"topic {name} was created twice"
+        self._drafts[topic_id] = _TopicDraft(name, topic_id, [], is_new=True)
+
+    def add_partitions(self, topic_id: Uuid, partitions: Iterable[tuple[int, PartitionState]]) -> None:
+        """As so many PartitionRecords do."""
+        draft = self._draft(topic_id)
+        for index, state in partitions:
+            assert index == len(draft.partitions), f"{draft.name} has a gap before {index}"
+            draft.partitions.append(state)
+            draft.changed.add(index)
+
     def finished(self, offset: Offset, epoch: Epoch) -> tuple[Image, Changes]:
         """The image of everything up to `offset`, and what is different in it."""
+        return completed(self.finishing(offset, epoch))
+
+    def finishing(self, offset: Offset, epoch: Epoch) -> Generator[None, None, tuple[Image, Changes]]:
+        """The same, pausing after each topic: many may have changed."""
         changes = Changes(
             topics_deleted=sorted(self._deleted.values(), key=lambda topic: topic.name),
             brokers_changed=sorted(self._brokers),
             features_changed=bool(self._features),
         )
-        topics, names = self._next_topics(changes)
+        topics, names = yield from self._next_topics(changes)
         changes.configs_changed = [
             resource
             for resource in sorted(self._configs)
@@ -120,14 +138,10 @@ class Delta:
     # One method a record.
 
     def _topic_record(self, record: TopicRecord) -> None:
-        assert record.topic_id not in self._drafts, f"topic {record.name} was created twice"
-        self._drafts[record.topic_id] = _TopicDraft(record.name, record.topic_id, [], is_new=True)
+        self.add_topic(record.name, record.topic_id)
 
     def _partition_record(self, record: PartitionRecord) -> None:
-        draft = self._draft(record.topic_id)
-        assert record.partition_id == len(draft.partitions), f"{draft.name} has a gap before {record.partition_id}"
-        draft.partitions.append(new_partition(record))
-        draft.changed.add(record.partition_id)
+        self.add_partitions(record.topic_id, ((record.partition_id, new_partition(record)),))
 
     def _partition_change_record(self, record: PartitionChangeRecord) -> None:
         draft = self._draft(record.topic_id)
@@ -201,13 +215,14 @@ class Delta:
             self._drafts[topic_id] = draft
         return draft
 
-    def _next_topics(self, changes: Changes) -> tuple[Buckets[str, Topic], Buckets[Uuid, str]]:
+    def _next_topics(self, changes: Changes) -> Generator[None, None, tuple[Buckets[str, Topic], Buckets[Uuid, str]]]:
         if not self._drafts and not self._deleted:
             return self.base.topics, self.base.topic_names
         topics, names = BucketsDraft(self.base.topics), BucketsDraft(self.base.topic_names)
         for gone in changes.topics_deleted:
             topics.pop(gone.name)
             names.pop(gone.topic_id)
+            yield
         for draft in sorted(self._drafts.values(), key=lambda draft: draft.name):
             topic = topics[draft.name] = Topic(draft.name, draft.topic_id, tuple(draft.partitions))
             if draft.is_new:
@@ -215,6 +230,7 @@ class Delta:
                 changes.topics_created.append(topic)
             else:
                 changes.partitions_changed += [TopicPartition(draft.name, index) for index in sorted(draft.changed)]
+            yield
         return topics.finished(), names.finished()
 
     def _next_brokers(self) -> dict[BrokerId, Broker]:

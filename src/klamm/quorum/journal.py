@@ -262,11 +262,10 @@ class Journal:
         found = []
         for stored in self._piece(start, end):
             batch = stored.batch
-            try:
-                records = _decoded(stored.view)
-            except (Malformed, InvalidBatch) as error:
-                raise UnreadableMetadata(f"{self.log.directory} at offset {batch.base_offset}: {error}") from error
-            found.append(CommittedBatch(batch.base_offset, batch.last_offset, batch.leader_epoch, records))
+            place = f"{self.log.directory} at offset {batch.base_offset}"
+            found.append(
+                CommittedBatch(batch.base_offset, batch.last_offset, batch.leader_epoch, _Records(stored.view, place))
+            )
         return found
 
     def _stored_from(self, start: Offset, end: Offset) -> Iterator[_Stored]:
@@ -303,10 +302,21 @@ class Journal:
             raise UnreadableMetadata(f"{self.log.directory} at offset {batch.base_offset}: {error}") from error
 
 
-def _decoded(view: memoryview) -> list[MetadataRecord]:
-    if intact(view).is_control:
-        return []
-    return [metadata_records.decode(record.value or b"") for record in records_of(view)]
+class _Records:
+    """The records of a batch in the log, decoded as they are asked for: there may be ten thousand of them."""
+
+    def __init__(self, view: memoryview, place: str) -> None:
+        self._view = view
+        self._place = place
+
+    def __iter__(self) -> Iterator[MetadataRecord]:
+        try:
+            if intact(self._view).is_control:
+                return
+            for record in records_of(self._view):
+                yield metadata_records.decode(record.value or b"")
+        except (Malformed, InvalidBatch) as error:
+            raise UnreadableMetadata(f"{self._place}: {error}") from error
 
 
 def _understood(records: Iterator[MetadataRecord]) -> Iterator[MetadataRecord]:

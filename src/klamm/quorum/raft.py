@@ -64,6 +64,20 @@ CLEANING_MS = 60_000.0
 """How often old snapshots and segments are looked for."""
 
 
+class Proposal:
+    """Records of one batch, encoded as they come."""
+
+    def __init__(self, epoch: Epoch) -> None:
+        self.epoch = epoch
+        self.records: list[MetadataRecord] = []
+        self.builder = BatchBuilder(leader_epoch=epoch)
+
+    def add(self, records: Sequence[MetadataRecord], now: Now) -> None:
+        self.records += records
+        for record in records:
+            self.builder.append(None, metadata_records.encode(record), now.wall_ms)
+
+
 class Raft:
     def __init__(self, me: Participant, now: Now) -> None:
         self._me = me
@@ -221,11 +235,20 @@ class Raft:
         What does not fit into a segment of the log is refused (KafkaError), and nothing has happened.
         """
         assert records
+        proposal = self.begin_proposal()
+        proposal.add(records, now)
+        return self.propose_all(proposal, now)
+
+    def begin_proposal(self) -> "Proposal":
+        """For records of one batch that are not all there yet."""
         self._check_leading()
-        builder = BatchBuilder(leader_epoch=self._me.epoch)
-        for record in records:
-            builder.append(None, metadata_records.encode(record), now.wall_ms)
-        return self._journal.append(builder.build(), records, self._me.epoch, now)
+        return Proposal(self._me.epoch)
+
+    def propose_all(self, proposal: "Proposal", now: Now) -> Offset:
+        """As `propose`, of the records of this proposal."""
+        self._check_leading()
+        assert proposal.epoch == self._me.epoch, "begun by this leader, in this epoch"
+        return self._journal.append(proposal.builder.build(), proposal.records, proposal.epoch, now)
 
     def add_voter(self, voter: Voter, now: Now) -> Offset:
         """The offset at which it votes; it is decided when that is committed."""
@@ -364,10 +387,11 @@ class Raft:
         except DiskFailed as error:
             self._failed(error)
 
-    def ready(self) -> Ready:
-        """What is to be done now. Ask again until there is nothing: a long log is told in pieces."""
+    def ready(self, *, applies: bool = True) -> Ready:
+        """What is to be done now. Ask again until there is nothing: a long log is told in pieces. Who cannot apply
+        anything at present hears of the rest."""
         me, journal = self._me, self._journal
-        ready = Ready(snapshot=journal.take_snapshot_to_load())
+        ready = Ready(snapshot=journal.take_snapshot_to_load() if applies else None)
         try:
             ready.flush = journal.next_flush()
         except DiskFailed as error:
@@ -375,7 +399,7 @@ class Raft:
         timing.ask(me)
         ready.requests, me.outbox = me.outbox, []
         ready.checkpoint, journal.was_cut = journal.was_cut, False
-        if ready.snapshot is None:
+        if applies and ready.snapshot is None:
             try:
                 ready.committed = journal.next_committed(me.high_watermark)
             except DiskFailed as error:

@@ -4,7 +4,7 @@ An order made into data. Whoever performs it cannot apply what is not committed,
 here; and this node's part of a majority is not counted before `Raft.flushed` was told.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from klamm.ids import Epoch, Offset
@@ -28,7 +28,7 @@ class CommittedBatch:
     base_offset: Offset
     last_offset: Offset
     epoch: Epoch
-    records: Sequence[MetadataRecord] = ()
+    records: Iterable[MetadataRecord] = ()
 
 
 @dataclass(slots=True)

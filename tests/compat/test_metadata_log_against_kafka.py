@@ -11,7 +11,7 @@ from klamm.controller.controller import Controller
 from klamm.controller.features import SUPPORTED
 from klamm.controller.wishes import ConfigChanges, MorePartitions, NewTopic, TopicToDelete
 from klamm.ids import Now, uuid_text
-from klamm.machine import Decision
+from klamm.machine import Decision, Plan
 from klamm.metadata.image import EMPTY, ConfigResource, Endpoint, ResourceType
 from klamm.metadata.records import MetadataRecord
 from klamm.quorum.identity import NodeIdentity
@@ -38,7 +38,7 @@ class SmallCluster:
         self.apply(replay=True)
         self.run(self.controller.activate(NOW))
 
-    def run(self, decision: Decision[MetadataRecord, Any]) -> Any:
+    def run(self, decision: Decision[MetadataRecord, Any] | Plan[MetadataRecord, Any]) -> Any:
         if decision.records:
             self.raft.propose(decision.records, NOW)
             for record in decision.records:
@@ -65,10 +65,10 @@ class SmallCluster:
             features=SUPPORTED,
             rack="R1",
         )
-        next_offset = self.raft.log.end_offset
-        epoch: int = self.run(self.controller.register_broker(registration, next_offset, NOW)).broker_epoch
+        plan = self.controller.register_broker(registration, lambda: self.raft.log.end_offset, NOW)
+        epoch: int = self.run(plan).broker_epoch
         seen = self.raft.log.end_offset
-        self.run(self.controller.heartbeat(BrokerHeartbeat(0, epoch, seen), seen, NOW))
+        self.run(self.controller.heartbeat(BrokerHeartbeat(0, epoch, seen), lambda: seen, NOW))
         return epoch
 
 

@@ -37,6 +37,8 @@ class History(World):
         self.held: dict[Key, Counter[int]] = {}
         self.lives: Counter[int] = Counter()
         self.seen: Counter[str] = Counter()
+        self.under_way = 0
+        """How many plans: others are carried out while one pauses."""
         self.distrusted: set[int] = set()
         """Who begins a new life after an unclean end."""
         self.let_in: set[int] = set()
@@ -70,6 +72,16 @@ class History(World):
         action()
         self.produce()
         return action.__name__
+
+    def interfere(self) -> None:
+        """What others do between two pieces of a plan."""
+        self.on_pause, on_pause = lambda: None, self.on_pause
+        known = self.allowed_unclean, self.let_in
+        self.produce()
+        self.random.choice([self.alter_isr, self.elect, self.produce])()
+        self.produce()
+        self.allowed_unclean, self.let_in = known
+        self.on_pause = on_pause
 
     def alive(self) -> list[int]:
         return [broker.broker_id for broker in self.controller.image.brokers.values() if not broker.fenced]
@@ -214,6 +226,9 @@ class History(World):
             leader = self.controller.image.brokers.get(state.leader)
             if leader is None or not leader.is_active:
                 continue
+            if self.controller._state.leaving.intersection(state.isr):
+                # One of them is dead: it takes nothing in, and what it does not take in is not committed.
+                continue
             if len(state.isr) >= min(self.min_isr(topic), len(state.replicas)):
                 self.committed[key] += 1
                 for member in state.isr:
@@ -236,13 +251,21 @@ class History(World):
     def min_isr(self, topic: Topic) -> int:
         return int(self.setting(topic, "min.insync.replicas"))
 
-    # Watching: every decision that is carried out passes here.
+    # Watching: every batch of the log passes here, and how it stands when a plan has been carried out.
 
-    def run(self, decision):  # type: ignore[no-untyped-def]
-        before = self.controller.image
-        response = super().run(decision)
-        self.watch(before, decision.records)
+    def run(self, decided):  # type: ignore[no-untyped-def]
+        self.under_way += 1
+        response = super().run(decided)
+        self.under_way -= 1
+        if not self.under_way:
+            for topic, _, state in self.places():
+                self.watch_state(topic, state)
         return response
+
+    def commit(self, batch: list[MetadataRecord]) -> None:
+        before = self.controller.image
+        super().commit(batch)
+        self.watch(before, batch)
 
     def watch(self, before: Image, records: list[MetadataRecord]) -> None:
         times = Counter(
@@ -261,7 +284,6 @@ class History(World):
                 assert state.partition_epoch == state.leader_epoch == 0
             else:
                 self.watch_change(key, topic, old_topic.partitions[index], state, times[key], named[key])
-            self.watch_state(topic, state)
 
     def watch_change(
         self, key: Key, topic: Topic, old: PartitionState, new: PartitionState, times: int, named: int

@@ -27,7 +27,7 @@ REGISTRATION = BrokerRegistration(
 def test_s6_a_broker_has_an_id_and_a_rack_and_an_epoch_which_is_the_offset_of_its_registration() -> None:
     world = World(brokers=0)
     offset = world.next_offset
-    world.run(world.controller.register_broker(REGISTRATION, offset, world.now))
+    world.run(world.controller.register_broker(REGISTRATION, lambda: offset, world.now))
     broker = world.broker(0)
     assert (broker.rack, broker.epoch, broker.fenced) == ("R1", offset, True)
     assert broker.endpoints == (Endpoint("PLAINTEXT", "127.0.0.1", 9092),)
@@ -62,10 +62,10 @@ def test_what_an_earlier_life_says_is_not_heard() -> None:
     old = world.broker(0).epoch
     world.register(0, life=2)
     for ask in (
-        lambda: world.controller.heartbeat(BrokerHeartbeat(0, old, 100), 100, world.now),
+        lambda: world.run(world.controller.heartbeat(BrokerHeartbeat(0, old, 100), lambda: 100, world.now)),
         lambda: world.controller.allocate_producer_ids(0, old),
-        lambda: world.controller.alter_partition(0, old, []),
-        lambda: world.controller.heartbeat(BrokerHeartbeat(5, 1, 100), 100, world.now),
+        lambda: world.run(world.controller.alter_partition(0, old, [])),
+        lambda: world.run(world.controller.heartbeat(BrokerHeartbeat(5, 1, 100), lambda: 100, world.now)),
     ):
         with pytest.raises(KafkaError) as refused:
             ask()
@@ -77,7 +77,9 @@ def test_the_same_life_may_amend_what_it_said_and_stays_what_it_was() -> None:
     world.create("invoice")
     epoch = world.broker(0).epoch
     again = replace(REGISTRATION, endpoints=[Endpoint("PLAINTEXT", "10.0.0.1", 9092)])
-    assert world.run(world.controller.register_broker(again, world.next_offset, world.now)).broker_epoch == epoch
+    assert (
+        world.run(world.controller.register_broker(again, lambda: world.next_offset, world.now)).broker_epoch == epoch
+    )
     assert world.broker(0).is_active and world.broker(0).endpoints[0].host == "10.0.0.1"
     assert world.partition().leader_epoch == 0
 
@@ -98,7 +100,7 @@ def test_the_same_life_may_amend_what_it_said_and_stays_what_it_was() -> None:
 def test_who_is_not_let_in(registration: BrokerRegistration, error: ErrorCode) -> None:
     world = World()
     with pytest.raises(KafkaError) as refused:
-        world.controller.register_broker(registration, 10, world.now)
+        world.run(world.controller.register_broker(registration, lambda: 10, world.now))
     assert refused.value.code == error
 
 
@@ -109,10 +111,10 @@ def test_a_second_process_with_the_same_id_is_refused_while_the_first_is_alive()
     world = World(brokers=2)
     other = world.registration(1, life=9, directory=77)
     with pytest.raises(KafkaError) as refused:
-        world.controller.register_broker(other, world.next_offset, world.now)
+        world.run(world.controller.register_broker(other, lambda: world.next_offset, world.now))
     assert refused.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     world.wait(3_000)
-    assert world.run(world.controller.register_broker(other, world.next_offset, world.now)).broker_epoch
+    assert world.run(world.controller.register_broker(other, lambda: world.next_offset, world.now)).broker_epoch
 
 
 def test_a_second_process_on_the_same_directory_is_let_in_at_once() -> None:
@@ -337,7 +339,7 @@ def test_a_broker_is_unregistered_and_what_it_held_goes_on_without_it() -> None:
     assert 2 not in world.controller.image.brokers
     assert (world.partition().leader, world.partition().isr, world.partition().replicas) == (0, (0,), (2, 0))
     with pytest.raises(KafkaError) as refused:
-        world.controller.unregister_broker(2)
+        world.run(world.controller.unregister_broker(2))
     assert refused.value.code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 

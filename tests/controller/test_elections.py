@@ -1,7 +1,7 @@
 """Elections that a person asks for, that time brings, and that follow from a setting."""
 
+from klamm import slicing
 from klamm.config import Change, Operation
-from klamm.controller import elections
 from klamm.controller.wishes import ConfigChanges, ElectionType
 from klamm.errors import ErrorCode
 from klamm.ids import NO_BROKER, TopicPartition
@@ -72,7 +72,7 @@ def test_leaders_stay_where_they_are_if_that_is_wanted() -> None:
 
 def test_so_many_leaders_return_at_a_time() -> None:
     world = World(brokers=2, broker_session_timeout_ms="60000")
-    count = elections.MOST_AT_ONCE + 1
+    count = slicing.ELEMENTS_A_SLICE + 1
     world.create("invoice", assignments=[(index, [1, 0]) for index in range(count)])
     world.die(1)
     world.beat(1)
@@ -80,7 +80,9 @@ def test_so_many_leaders_return_at_a_time() -> None:
     wishes = [world.alteration([0, 1], index=index) for index in range(count)]
     world.run(world.controller.alter_partition(0, epoch, wishes))
     world.wait(5_000)
-    assert len(world.controller.tick(world.now).records) == elections.MOST_AT_ONCE
+    first = world.controller.tick(world.now).next_piece()
+    assert first is not None and len(first.records) == slicing.ELEMENTS_A_SLICE
+    world.wait(300_000)
     world.tick()
     assert all(state.leader == 1 for state in world.topic("invoice").partitions)
 

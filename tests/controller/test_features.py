@@ -71,7 +71,7 @@ def test_a_level_that_a_broker_does_not_know_is_refused() -> None:
     world = World()
     world.run(world.controller.update_features([FeatureUpdate(ELIGIBLE_LEADER_REPLICAS, 0, SAFE)]))
     old = replace(world.registration(1), features=SUPPORTED | {ELIGIBLE_LEADER_REPLICAS: FeatureRange(0, 0)})
-    world.run(world.controller.register_broker(old, world.next_offset, world.now))
+    world.run(world.controller.register_broker(old, lambda: world.next_offset, world.now))
     with pytest.raises(KafkaError) as refused:
         world.controller.update_features([FeatureUpdate(ELIGIBLE_LEADER_REPLICAS, 1)])
     assert "broker 1" in str(refused.value)

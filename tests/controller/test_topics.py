@@ -166,7 +166,7 @@ def test_a_fenced_broker_holds_a_replica_but_is_not_in_sync() -> None:
 def test_a_broker_of_several_directories_says_later_where_it_put_a_replica() -> None:
     world = World(brokers=0)
     registration = BrokerRegistration(0, bytes([1]) * 16, CLUSTER, [], [bytes([8]) * 16, bytes([9]) * 16], SUPPORTED)
-    world.run(world.controller.register_broker(registration, world.next_offset, world.now))
+    world.run(world.controller.register_broker(registration, lambda: world.next_offset, world.now))
     world.join(1)
     assert world.create("invoice", 1, 2).partitions[0].directories == (bytes([2]) * 16, ZERO_UUID)
 

@@ -1,5 +1,6 @@
 """A controller with brokers, and what it decided replayed at once: the log of a quorum that always agrees."""
 
+from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from klamm.controller.features import SUPPORTED
 from klamm.controller.wishes import AlteredPartition, NewTopic, PartitionAlteration
 from klamm.errors import ErrorCode
 from klamm.ids import Now, Offset
-from klamm.machine import Decision
+from klamm.machine import Decision, Plan, in_one_piece
 from klamm.metadata.image import EMPTY, Broker, Endpoint, PartitionState, Topic
 from klamm.metadata.records import MetadataRecord
 
@@ -27,6 +28,8 @@ class World:
         overrides = {"node.id": "0"} | {name.replace("_", "."): value for name, value in settings.items()}
         self.config = BrokerConfig.from_properties([], overrides)
         self.now = START
+        self.on_pause: Callable[[], object] = lambda: None
+        """What happens between two pieces of a plan."""
         self.controller = Controller(self.config, CLUSTER, Random(7), EMPTY, self.now)
         self.log: list[MetadataRecord] = []
         self.run(self.controller.activate(self.now))
@@ -37,11 +40,22 @@ class World:
     def next_offset(self) -> Offset:
         return len(self.log)
 
-    def run(self, decision: Decision[MetadataRecord, Response]) -> Response:
-        for record in decision.records:
-            self.log.append(record)
+    def run(self, decided: Decision[MetadataRecord, Response] | Plan[MetadataRecord, Response]) -> Response:
+        plan = in_one_piece(decided) if isinstance(decided, Decision) else decided
+        batch: list[MetadataRecord] = []
+        while (piece := plan.next_piece()) is not None:
+            batch = [] if piece.is_void else batch + piece.records
+            if piece.ends_batch:
+                self.commit(batch)
+                batch = []
+            if not piece.is_last:
+                self.on_pause()
+        return plan.response
+
+    def commit(self, batch: list[MetadataRecord]) -> None:
+        self.log += batch
+        for record in batch:
             self.controller.replay(record)
-        return decision.response
 
     # Time.
 
@@ -78,7 +92,7 @@ class World:
         self, broker: int, rack: str | None = None, life: int = 1, previous: int = -1, directory: int | None = None
     ) -> int:
         registration = self.registration(broker, rack, life, previous, directory)
-        return self.run(self.controller.register_broker(registration, self.next_offset, self.now)).broker_epoch
+        return self.run(self.controller.register_broker(registration, lambda: self.next_offset, self.now)).broker_epoch
 
     def beat(
         self, broker: int, offset: Offset | None = None, *, want_fence: bool = False, want_shut_down: bool = False
@@ -86,7 +100,7 @@ class World:
         """A heartbeat of a broker that has seen everything, unless its offset is given."""
         seen = self.next_offset - 1 if offset is None else offset
         beat = BrokerHeartbeat(broker, self.broker(broker).epoch, seen, want_fence, want_shut_down)
-        return self.run(self.controller.heartbeat(beat, self.next_offset, self.now))
+        return self.run(self.controller.heartbeat(beat, lambda: self.next_offset, self.now))
 
     def join(self, broker: int, rack: str | None = None) -> None:
         self.register(broker, rack)

@@ -5,40 +5,48 @@ and it is so when the record is committed. It asks about the partition as it saw
 have to be the present ones, and a replica that is to come in must be active, in the very life that caught up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from klamm.controller.brokers import checked_broker
-from klamm.controller.changes import Changes, Place
+from klamm.controller.changes import Changes, Pieces, Place
 from klamm.controller.configs import Configs
 from klamm.controller.leadership import Wish
 from klamm.controller.state import State
 from klamm.controller.wishes import AlteredPartition, PartitionAlteration
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import BrokerId
-from klamm.machine import Decision
+from klamm.machine import Piece
 from klamm.metadata.image import Image, PartitionState
-from klamm.metadata.records import MetadataRecord
+from klamm.slicing import in_slices
 
 EPOCH_NOT_KNOWN = -1
 
 
 def alter(
     state: State, configs: Configs, broker_id: BrokerId, broker_epoch: int, wishes: Sequence[PartitionAlteration]
-) -> Decision[MetadataRecord, list[AlteredPartition]]:
-    checked_broker(state.image, broker_id, broker_epoch)
-    changes = Changes(state, configs)
+) -> Pieces[list[AlteredPartition]]:
     results: list[AlteredPartition] = []
-    for wish in wishes:
-        result = AlteredPartition(wish.topic_id, wish.index)
-        try:
-            _alter(changes, broker_id, wish, result)
-        except KafkaError as refused:
-            result.error, result.message = refused.code, refused.message
-        results.append(result)
-    return Decision(results, changes.records)
+    for some, is_last in in_slices(wishes):
+        checked_broker(state.image, broker_id, broker_epoch)
+        changes = Changes(state, configs)
+        for wish in some:
+            result = AlteredPartition(wish.topic_id, wish.index)
+            try:
+                _alter(changes, state.leaving, broker_id, wish, result)
+            except KafkaError as refused:
+                result.error, result.message = refused.code, refused.message
+            results.append(result)
+        yield Piece(changes.records, is_last=is_last)
+    return results
 
 
-def _alter(changes: Changes, broker_id: BrokerId, wish: PartitionAlteration, result: AlteredPartition) -> None:
+def _alter(
+    changes: Changes,
+    leaving: Collection[BrokerId],
+    broker_id: BrokerId,
+    wish: PartitionAlteration,
+    result: AlteredPartition,
+) -> None:
     topic = changes.image.topic_with_id(wish.topic_id)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "There is no topic with this id.")
@@ -47,7 +55,7 @@ def _alter(changes: Changes, broker_id: BrokerId, wish: PartitionAlteration, res
     place = Place(topic, wish.index)
     _check_epochs(changes.state(place), broker_id, wish)
     _check_members(changes.state(place), broker_id, wish)
-    _check_alive(changes.image, wish)
+    _check_alive(changes.image, leaving, wish)
     isr = tuple(member for member, _ in wish.isr)
     after = changes.change(place, Wish(isr=isr, recovering=wish.recovering))
     if after.leader != broker_id:
@@ -81,9 +89,10 @@ def _check_members(state: PartitionState, broker_id: BrokerId, wish: PartitionAl
         raise KafkaError(ErrorCode.INVALID_REQUEST, "A leader that has recovered does not recover again.")
 
 
-def _check_alive(image: Image, wish: PartitionAlteration) -> None:
+def _check_alive(image: Image, leaving: Collection[BrokerId], wish: PartitionAlteration) -> None:
     for member, epoch in wish.isr:
         broker = image.brokers.get(member)
-        if broker is None or not broker.is_active or epoch not in (EPOCH_NOT_KNOWN, broker.epoch):
+        is_active = broker is not None and broker.is_active and member not in leaving
+        if broker is None or not is_active or epoch not in (EPOCH_NOT_KNOWN, broker.epoch):
             reason = f"Broker {member} is not there, or not in its life of epoch {epoch}."
             raise KafkaError(ErrorCode.INELIGIBLE_REPLICA, reason)

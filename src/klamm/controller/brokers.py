@@ -17,20 +17,24 @@ where somebody else is (KIP-966).
 Two processes with one id would each be the broker. A second one is refused while the first one's session lasts, unless
 it names the same directories: a process holds the lock of its directory, so the first one is gone.
 
+A broker may hold thousands of partitions: they are handed over some hundred at a time, and others are heard in between.
+While that lasts it can neither lead nor join (`State.leaving`).
+
 Left out: directories that fail or are cordoned one by one. A node has one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from klamm.controller.changes import Changes
+from klamm.controller.changes import Changes, Pieces
 from klamm.controller.configs import Configs
-from klamm.controller.leadership import Wish
+from klamm.controller.leadership import NOBODY, Wish
 from klamm.controller.sessions import Sessions
-from klamm.controller.state import State
+from klamm.controller.state import PartitionKey, State
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import NO_BROKER, BrokerId, Now, Offset, Uuid
-from klamm.machine import Decision
+from klamm.machine import Piece
 from klamm.metadata.image import Broker, Endpoint, FeatureRange, Image
 from klamm.metadata.records import (
     FENCE,
@@ -42,6 +46,10 @@ from klamm.metadata.records import (
     RegisterBrokerRecord,
     UnregisterBrokerRecord,
 )
+from klamm.slicing import in_slices
+
+NextOffset: TypeAlias = Callable[[], Offset]
+"""Where the next record will stand."""
 
 SHUTTING_DOWN = 1
 RESERVED_DIRECTORIES = 100
@@ -96,100 +104,109 @@ class Brokers:
         longer leads: its registration, or if it was fenced since, where the log ended when it was heard of again."""
 
     def begin_sessions(self, image: Image, now: Now) -> None:
-        """A controller begins. When somebody began to shut down it does not know: everything so far has to be seen."""
+        """A controller begins."""
         for broker in image.brokers.values():
             self._sessions.heard(broker.broker_id, now)
-            if broker.in_controlled_shutdown:
-                self._shutdown_offsets[broker.broker_id] = image.offset
 
     def register(
-        self, state: State, registration: BrokerRegistration, next_offset: Offset, now: Now
-    ) -> Decision[MetadataRecord, Registered]:
-        """`next_offset` is where the first of these records will stand; it becomes the broker's epoch."""
-        image = state.image
-        broker_id = registration.broker_id
-        _check_identity(registration, self._cluster_id)
-        known = image.brokers.get(broker_id)
-        is_new_life = known is None or known.incarnation_id != registration.incarnation_id
-        if known is not None and is_new_life:
-            self._check_alone(known, registration, now)
-        _check_directories(image, registration)
-        _check_features(image, registration)
-        record = _registration_record(registration, next_offset)
-        if known is not None and not is_new_life:
-            # The same life, amending what it said: it stays what it was.
-            record.broker_epoch = known.epoch
-            record.fenced = known.fenced
-            record.in_controlled_shutdown = known.in_controlled_shutdown
-            self._sessions.heard(broker_id, now)
-            return Decision(Registered(known.epoch), [record])
+        self, state: State, registration: BrokerRegistration, next_offset: NextOffset, now: Now
+    ) -> Pieces[Registered]:
+        """Where the last batch begins becomes the broker's epoch."""
+        while True:
+            broker_id = registration.broker_id
+            known = self._checked(state.image, registration, now)
+            if known is not None and known.incarnation_id == registration.incarnation_id:
+                # The same life, amending what it said: it stays what it was.
+                record = _registration_record(registration, known.epoch)
+                record.fenced = known.fenced
+                record.in_controlled_shutdown = known.in_controlled_shutdown
+                self._sessions.heard(broker_id, now)
+                yield Piece([record], is_last=True)
+                return Registered(known.epoch)
+            was_clean = known is not None and registration.previous_broker_epoch == known.epoch
+            records = yield from self._restart(state, registration, clean=was_clean)
+            if self._checked(state.image, registration, now) == known:
+                break
+            # Somebody else was heard meanwhile who is this broker.
+            yield Piece(records)
         # What the old life had seen of the metadata, the new one may not have.
         self._sessions.forget(broker_id)
         self._sessions.heard(broker_id, now)
         self._registered_ms[broker_id] = now.monotonic_ms
         self._shutdown_offsets.pop(broker_id, None)
-        self._to_be_known[broker_id] = next_offset
-        was_clean = known is not None and registration.previous_broker_epoch == known.epoch
-        homes = {broker_id: registration.directories}
-        changes = Changes(state, self._configs, lost={broker_id}, homes=homes)
-        for key in state.held_by(broker_id):
-            changes.restart(changes.place(key), broker_id, clean=was_clean)
-        return Decision(Registered(next_offset), [*changes.records, record])
+        epoch = self._to_be_known[broker_id] = next_offset()
+        yield Piece([*records, _registration_record(registration, epoch)], is_last=True)
+        return Registered(epoch)
 
     def heartbeat(
-        self, state: State, beat: BrokerHeartbeat, next_offset: Offset, now: Now
-    ) -> Decision[MetadataRecord, HeartbeatReply]:
+        self, state: State, beat: BrokerHeartbeat, next_offset: NextOffset, now: Now
+    ) -> Pieces[HeartbeatReply]:
         image = state.image
         broker = checked_broker(image, beat.broker_id, beat.broker_epoch)
         self._sessions.heard(broker.broker_id, now, beat.metadata_offset)
         # The epoch is an offset of the batch that registered it, and batches are applied whole.
         is_caught_up = beat.metadata_offset >= broker.epoch
+        if broker.broker_id in state.leaving:
+            return HeartbeatReply(is_caught_up, is_fenced=True)
         if broker.fenced:
-            is_caught_up = beat.metadata_offset >= self._to_be_known.setdefault(broker.broker_id, next_offset - 1)
+            is_caught_up = beat.metadata_offset >= self._to_be_known.setdefault(broker.broker_id, next_offset() - 1)
             if beat.want_shut_down:
-                return Decision(HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=True))
+                return HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=True)
             if beat.want_fence or not is_caught_up or broker.in_controlled_shutdown:
-                return Decision(HeartbeatReply(is_caught_up, is_fenced=True))
-            return Decision(HeartbeatReply(is_caught_up, is_fenced=False), self._unfence(state, broker))
+                return HeartbeatReply(is_caught_up, is_fenced=True)
+            yield from self._unfence(state, broker)
+            return HeartbeatReply(is_caught_up, is_fenced=False)
         if beat.want_fence or self._may_go(state, broker, beat):
-            reply = HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=beat.want_shut_down)
-            return Decision(reply, self.fence(state, {broker.broker_id}))
-        records: list[MetadataRecord] = []
-        if beat.want_shut_down and not broker.in_controlled_shutdown:
-            records = self._shut_down(state, broker)
-            # Everybody has seen it whose image holds the last of these records.
-            self._shutdown_offsets[broker.broker_id] = next_offset + len(records) - 1
-        return Decision(HeartbeatReply(is_caught_up, is_fenced=False), records)
+            yield from self.fence(state, {broker.broker_id})
+            return HeartbeatReply(is_caught_up, is_fenced=True, should_shut_down=beat.want_shut_down)
+        if beat.want_shut_down and broker.broker_id not in self._shutdown_offsets:
+            yield from self._shut_down(state, broker, next_offset)
+        return HeartbeatReply(is_caught_up, is_fenced=False)
 
-    def evidently_gone(self, state: State, broker_id: BrokerId, now: Now) -> list[MetadataRecord]:
+    def evidently_gone(self, state: State, broker_id: BrokerId, now: Now) -> Pieces[None]:
         """Somebody found its process dead. Right after a new life began, it is the old one that was found so."""
         registered_ms = self._registered_ms.get(broker_id)
-        if registered_ms is not None and now.monotonic_ms < registered_ms + self._sessions.heartbeat_ms:
-            return []
-        return self.gone(state, {broker_id})
+        if registered_ms is None or now.monotonic_ms >= registered_ms + self._sessions.heartbeat_ms:
+            yield from self.gone(state, {broker_id})
 
-    def gone(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
+    def gone(self, state: State, broker_ids: Collection[BrokerId]) -> Pieces[None]:
         """These are dead, or silent for too long. Who is fenced already stays so."""
-        brokers = state.image.brokers
-        return self.fence(state, {each for each in broker_ids if each in brokers and not brokers[each].fenced})
+        brokers, leaving = state.image.brokers, state.leaving
+        lost = {each for each in broker_ids if each in brokers and not brokers[each].fenced and each not in leaving}
+        if lost:
+            yield from self.fence(state, lost)
 
-    def fence(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
-        """All of them at once: what one loses is not given to another that is lost as well."""
-        records = self._handed_over(state, broker_ids)
-        for broker_id in sorted(broker_ids):
+    def fence(self, state: State, broker_ids: Collection[BrokerId]) -> Pieces[None]:
+        """All of them at once: what one loses is not given to another that is lost as well. They are fenced when all of
+        their partitions are handed over: if this controller is gone before, the next one finds them as they were."""
+        before = {broker_id: state.image.brokers[broker_id] for broker_id in sorted(broker_ids)}
+        records = yield from self._hand_over(state, broker_ids)
+        for broker_id, broker in before.items():
+            now = state.image.brokers.get(broker_id)
+            if now is None or now.epoch != broker.epoch or now.fenced:
+                # Meanwhile a new life of it began, or it was fenced for another reason.
+                continue
             self._to_be_known.pop(broker_id, None)
-            epoch = state.image.brokers[broker_id].epoch
-            records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=FENCE))
-        return records
+            records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=now.epoch, fenced=FENCE))
+        yield Piece(records, is_last=True)
 
-    def unregister(self, state: State, broker_id: BrokerId) -> list[MetadataRecord]:
+    def unregister(self, state: State, broker_id: BrokerId) -> Pieces[None]:
         """It is gone for good, as somebody says who knows. Its replicas stay assigned until they are moved."""
-        broker = state.image.brokers.get(broker_id)
-        if broker is None:
-            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
-        records = self._handed_over(state, {broker_id})
-        records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch))
-        return records
+        _check_registered(state.image, broker_id)
+        records = yield from self._hand_over(state, {broker_id})
+        epoch = _check_registered(state.image, broker_id).epoch
+        records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=epoch))
+        yield Piece(records, is_last=True)
+
+    def _checked(self, image: Image, registration: BrokerRegistration, now: Now) -> Broker | None:
+        """Who is registered under its id now, if this one may be."""
+        _check_identity(registration, self._cluster_id)
+        known = image.brokers.get(registration.broker_id)
+        if known is not None and known.incarnation_id != registration.incarnation_id:
+            self._check_alone(known, registration, now)
+        _check_directories(image, registration)
+        _check_features(image, registration)
+        return known
 
     def _check_alone(self, known: Broker, registration: BrokerRegistration, now: Now) -> None:
         is_alive = not known.fenced and self._sessions.lasts(known.broker_id, now)
@@ -203,36 +220,83 @@ class Brokers:
             return False
         if not broker.in_controlled_shutdown:
             return True
+        needed = self._shutdown_offsets.get(broker.broker_id)
+        if needed is None:
+            # Its partitions are still being handed over, or an earlier controller did not get to the end of it.
+            return False
         others = [each.broker_id for each in state.image.brokers.values() if each.is_active]
-        needed = self._shutdown_offsets.get(broker.broker_id, state.image.offset)
         return all(self._sessions.metadata_offset(each) >= needed for each in others)
 
-    def _unfence(self, state: State, broker: Broker) -> list[MetadataRecord]:
+    def _unfence(self, state: State, broker: Broker) -> Pieces[None]:
         """It is active, and may lead where nobody does."""
-        changes = Changes(state, self._configs, found={broker.broker_id})
-        for key in state.held_by(broker.broker_id):
-            place = changes.place(key)
-            if changes.state(place).leader == NO_BROKER or changes.rules(place.topic).unclean:
-                changes.change(place, Wish())
-        record = BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
-        return [record, *changes.records]
+        records: list[MetadataRecord] = [
+            BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=UNFENCE)
+        ]
+        for some, is_last in in_slices(state.held_by(broker.broker_id)):
+            found = {broker.broker_id} if records else NOBODY
+            changes = Changes(state, self._configs, found=found)
+            for place in changes.places(some):
+                if changes.state(place).leader == NO_BROKER or changes.rules(place.topic).unclean:
+                    changes.change(place, Wish())
+            yield Piece([*records, *changes.records], is_last=is_last)
+            records = []
 
-    def _shut_down(self, state: State, broker: Broker) -> list[MetadataRecord]:
-        record = BrokerRegistrationChangeRecord(
-            broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=SHUTTING_DOWN
-        )
-        return [record, *self._handed_over(state, {broker.broker_id})]
+    def _shut_down(self, state: State, broker: Broker, next_offset: NextOffset) -> Pieces[None]:
+        """It is not active from the first of these records on. Everybody has seen it whose image holds the last."""
+        broker_id = broker.broker_id
+        records: list[MetadataRecord] = []
+        if not broker.in_controlled_shutdown:
+            records.append(
+                BrokerRegistrationChangeRecord(
+                    broker_id=broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=SHUTTING_DOWN
+                )
+            )
+        for some, is_last in in_slices(state.held_by(broker_id)):
+            changes = Changes(state, self._configs, lost={broker_id})
+            _leave(changes, some, {broker_id})
+            records += changes.records
+            if is_last:
+                self._shutdown_offsets[broker_id] = next_offset() + len(records) - 1
+            yield Piece(records, is_last=is_last)
+            records = []
 
-    def _handed_over(self, state: State, broker_ids: Collection[BrokerId]) -> list[MetadataRecord]:
-        """Their partitions go on without them."""
-        changes = Changes(state, self._configs, lost=broker_ids)
-        for key in state.held_by(*broker_ids):
-            place = changes.place(key)
-            isr = changes.state(place).isr
-            left = tuple(each for each in isr if each not in broker_ids)
-            if left != isr or changes.state(place).leader in broker_ids:
-                changes.change(place, Wish(isr=left))
-        return changes.records
+    def _hand_over(self, state: State, broker_ids: Collection[BrokerId]) -> Pieces[list[MetadataRecord]]:
+        """Their partitions go on without them. The last records are for those that say why."""
+        with state.without(broker_ids):
+            for some, is_last in in_slices(state.held_by(*broker_ids)):
+                changes = Changes(state, self._configs, lost=broker_ids)
+                _leave(changes, some, broker_ids)
+                if not is_last:
+                    yield Piece(changes.records)
+            return changes.records
+
+    def _restart(self, state: State, registration: BrokerRegistration, *, clean: bool) -> Pieces[list[MetadataRecord]]:
+        """Its partitions go on without it until it has caught up. The last records are for that of its registration."""
+        broker_id = registration.broker_id
+        with state.without({broker_id}):
+            for some, is_last in in_slices(state.held_by(broker_id)):
+                homes = {broker_id: registration.directories}
+                changes = Changes(state, self._configs, lost={broker_id}, homes=homes)
+                for place in changes.places(some):
+                    changes.restart(place, broker_id, clean=clean)
+                if not is_last:
+                    yield Piece(changes.records)
+            return changes.records
+
+
+def _leave(changes: Changes, keys: Collection[PartitionKey], broker_ids: Collection[BrokerId]) -> None:
+    for place in changes.places(keys):
+        isr = changes.state(place).isr
+        left = tuple(each for each in isr if each not in broker_ids)
+        if left != isr or changes.state(place).leader in broker_ids:
+            changes.change(place, Wish(isr=left))
+
+
+def _check_registered(image: Image, broker_id: BrokerId) -> Broker:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
+    return broker
 
 
 def checked_broker(image: Image, broker_id: BrokerId, broker_epoch: int) -> Broker:

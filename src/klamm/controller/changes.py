@@ -4,8 +4,8 @@ Each is decided by `leadership.py`; here the decision counts along, so that lead
 over, and a partition that is named twice is decided about as the first time left it.
 """
 
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from klamm.config import BrokerConfig, validate_topic_config
 from klamm.controller import features
@@ -13,11 +13,16 @@ from klamm.controller.configs import MIN_ISR, Configs
 from klamm.controller.leadership import NOBODY, Electorate, Rules, Wish, after_restart, next_state
 from klamm.controller.state import PartitionKey, State
 from klamm.ids import BrokerId, Uuid
+from klamm.machine import Piece
 from klamm.metadata.image import Image, PartitionState, Topic
 from klamm.metadata.partitions import change_record
 from klamm.metadata.records import MetadataRecord
 
 UNCLEAN = "unclean.leader.election.enable"
+
+Response = TypeVar("Response")
+Pieces: TypeAlias = Generator[Piece[MetadataRecord], None, Response]
+"""How a plan is decided, and its response."""
 
 
 class Place(NamedTuple):
@@ -44,7 +49,9 @@ class Changes:
         self.records: list[MetadataRecord] = []
         self.image = image or state.image
         self.electorate = Electorate(
-            {each.broker_id for each in self.image.brokers.values() if each.is_active}.difference(lost).union(found),
+            {each.broker_id for each in self.image.brokers.values() if each.is_active}.difference(
+                lost, state.leaving
+            ).union(found),
             {each.broker_id: each.directories for each in self.image.brokers.values()} | dict(homes or {}),
             dict(state.leads),
         )
@@ -53,10 +60,13 @@ class Changes:
         self._rules: dict[Uuid, Rules] = {}
         self._now: dict[PartitionKey, PartitionState] = {}
 
-    def place(self, key: PartitionKey) -> Place:
+    def place(self, key: PartitionKey) -> Place | None:
+        """None of a partition that is not there any more."""
         topic = self.image.topic_with_id(key[0])
-        assert topic is not None, "a partition that is counted belongs to a topic"
-        return Place(topic, key[1])
+        return None if topic is None else Place(topic, key[1])
+
+    def places(self, keys: Iterable[PartitionKey]) -> Iterator[Place]:
+        return (place for key in keys if (place := self.place(key)) is not None)
 
     def state(self, place: Place) -> PartitionState:
         """As it is by now."""

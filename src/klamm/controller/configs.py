@@ -6,7 +6,6 @@ brokers that is checked against this node's own file, which in a cluster run as 
 Left out: log levels, and the settings of groups and client metrics, which come with those.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -49,41 +48,35 @@ class Configs:
         _check_sizes(wanted)
         return [(name, value) for name, value in wanted.items() if value is not None]
 
-    def alter(
-        self, image: Image, wishes: Sequence[ConfigChanges], *, validate_only: bool = False
-    ) -> Decision[MetadataRecord, list[ConfigResult]]:
+    def alter(self, image: Image, wishes: Sequence[ConfigChanges]) -> Decision[MetadataRecord, list[ConfigResult]]:
         """Operations on single settings; what they do not name stays."""
 
         def after(wish: ConfigChanges, current: Mapping[str, str]) -> Settings:
             return alterations(Scope(wish.resource.type), current, wish.changes)
 
-        return self._decide(image, wishes, after, validate_only)
+        return self._decide(image, wishes, after)
 
     def replace(
-        self, image: Image, wishes: Sequence[ConfigReplacement], *, validate_only: bool = False
+        self, image: Image, wishes: Sequence[ConfigReplacement]
     ) -> Decision[MetadataRecord, list[ConfigResult]]:
         """All settings of a resource; what is not named goes back to its default."""
 
         def after(wish: ConfigReplacement, current: Mapping[str, str]) -> Settings:
             return {**dict.fromkeys(current), **replacement(wish.values)}
 
-        return self._decide(image, wishes, after, validate_only)
+        return self._decide(image, wishes, after)
 
     def _decide(
         self,
         image: Image,
         wishes: Sequence[Wish],
         after: Callable[[Wish, Mapping[str, str]], Settings],
-        validate_only: bool,
     ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        times = Counter(wish.resource for wish in wishes)
         records: list[MetadataRecord] = []
         results: list[ConfigResult] = []
         for wish in wishes:
             result = ConfigResult(wish.resource)
             try:
-                if times[wish.resource] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
                 _check_exists(image, wish.resource)
                 current = image.config_of(wish.resource)
                 altered = after(wish, current)
@@ -93,7 +86,7 @@ class Configs:
             except KafkaError as refused:
                 result.error, result.message = refused.code, refused.message
             results.append(result)
-        return Decision(results, [] if validate_only else records)
+        return Decision(results, records)
 
     def _check(self, image: Image, resource: ConfigResource, settings: Settings) -> None:
         kept = {name: value for name, value in settings.items() if value is not None}

@@ -1,9 +1,10 @@
 """The controller: decides what the cluster becomes.
 
-Every wish is answered with a `Decision`: records, and the response that is true once they are committed. It decides on
-its own image, which is ahead of the committed one by what was proposed and not yet agreed on; `replay` is how that
-image changes, live and after a start alike. So whoever asks does, in this order: decide, propose the records to the
-quorum, replay them here, and hold the response until they are committed.
+Every wish is answered with a `Plan`: records, a piece at a time where they may be thousands, and the response that is
+true once they are committed. (What is always little is a `Decision`.) It decides on its own image, which is ahead of
+the committed one by what was proposed and not yet agreed on; `replay` is how that image changes, live and after a start
+alike. So whoever asks does, in this order: take a piece, propose the records to the quorum, replay them here, go on
+with the next, and hold the response until all are committed.
 
 What it decides by itself, because time passed, `tick` gives: brokers whose session is over are fenced, preferred
 leaders return.
@@ -11,16 +12,26 @@ leaders return.
 A controller that loses the leadership is thrown away with its image; the next one begins with the committed one.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from random import Random
+from typing import TypeVar
 
 from klamm.config import BrokerConfig
 from klamm.controller import alterations, elections, features, producer_ids, reassignment
-from klamm.controller.brokers import BrokerHeartbeat, BrokerRegistration, Brokers, HeartbeatReply, Registered
+from klamm.controller.brokers import (
+    BrokerHeartbeat,
+    BrokerRegistration,
+    Brokers,
+    HeartbeatReply,
+    NextOffset,
+    Registered,
+)
+from klamm.controller.changes import Pieces
 from klamm.controller.configs import Configs
 from klamm.controller.producer_ids import ProducerIdBlock
 from klamm.controller.sessions import Sessions
-from klamm.controller.state import State
+from klamm.controller.state import Draft, State
 from klamm.controller.topics import Topics
 from klamm.controller.wishes import (
     AlteredPartition,
@@ -41,10 +52,17 @@ from klamm.controller.wishes import (
     ReassignmentResult,
     TopicToDelete,
 )
-from klamm.ids import BrokerId, Now, Offset, TopicPartition
-from klamm.machine import Decision
-from klamm.metadata.image import Image
+from klamm.errors import ErrorCode
+from klamm.ids import BrokerId, Now, TopicPartition
+from klamm.machine import Decision, Piece, Plan
+from klamm.metadata.image import ConfigResource, Image
 from klamm.metadata.records import MetadataRecord
+from klamm.slicing import in_slices, is_slice
+
+RESOURCE = 4
+"""So much is it to look at the settings of one."""
+
+SettingsWish = TypeVar("SettingsWish", ConfigChanges, ConfigReplacement)
 
 
 class Controller:
@@ -82,11 +100,21 @@ class Controller:
     def replay(self, record: MetadataRecord) -> None:
         self._state.replay(record)
 
-    def activate(self, now: Now) -> Decision[MetadataRecord, None]:
-        """When the log has been replayed to its end: what a new cluster begins with. Every broker has a whole session
-        from now on to be heard."""
+    def adopt(self, draft: Draft) -> None:
+        """Replay all records of a draft."""
+        self._state.adopt(draft)
+
+    def activate(self, now: Now) -> Plan[MetadataRecord, None]:
+        """When the log has been replayed to its end: what a new cluster begins with, and what an earlier controller did
+        not get to. Every broker has a whole session from now on to be heard."""
         self._brokers.begin_sessions(self.image, now)
-        return Decision(None, [] if self.image.features else features.bootstrap_records())
+        return Plan(self._begin())
+
+    def _begin(self) -> Pieces[None]:
+        if not self.image.features:
+            yield Piece(features.bootstrap_records(), is_last=True)
+        elif self._state.leaderless:
+            yield from elections.leaders_wanted(self._state, self._configs)
 
     # Time.
 
@@ -98,41 +126,39 @@ class Controller:
             return session_ends_ms
         return self._next_check_ms if session_ends_ms is None else min(session_ends_ms, self._next_check_ms)
 
-    def tick(self, now: Now) -> Decision[MetadataRecord, None]:
-        lost = self._brokers.gone(self._state, self._sessions.ended(now))
-        if lost:
-            return Decision(None, lost)
-        if not (self._returns_leaders and self._state.misled) or now.monotonic_ms < self._next_check_ms:
-            return Decision(None)
-        returned = elections.preferred_return(self._state, self._configs)
-        if len(returned) < elections.MOST_AT_ONCE:
+    def tick(self, now: Now) -> Plan[MetadataRecord, None]:
+        return Plan(self._ticked(now))
+
+    def _ticked(self, now: Now) -> Pieces[None]:
+        ended = self._sessions.ended(now)
+        if ended:
+            yield from self._brokers.gone(self._state, ended)
+        elif self._returns_leaders and self._state.misled and now.monotonic_ms >= self._next_check_ms:
             self._next_check_ms = now.monotonic_ms + self._check_interval_ms
-        return Decision(None, returned)
+            yield from elections.preferred_return(self._state, self._configs)
 
     # Brokers. All of these may raise a KafkaError.
 
     def register_broker(
-        self, registration: BrokerRegistration, next_offset: Offset, now: Now
-    ) -> Decision[MetadataRecord, Registered]:
-        """`next_offset` is where the first record will stand."""
-        return self._brokers.register(self._state, registration, next_offset, now)
+        self, registration: BrokerRegistration, next_offset: NextOffset, now: Now
+    ) -> Plan[MetadataRecord, Registered]:
+        return Plan(self._brokers.register(self._state, registration, next_offset, now))
 
     def heartbeat(
-        self, beat: BrokerHeartbeat, next_offset: Offset, now: Now
-    ) -> Decision[MetadataRecord, HeartbeatReply]:
-        """`next_offset` is where the first record will stand, if there is one."""
-        return self._brokers.heartbeat(self._state, beat, next_offset, now)
+        self, beat: BrokerHeartbeat, next_offset: NextOffset, now: Now
+    ) -> Plan[MetadataRecord, HeartbeatReply]:
+        return Plan(self._brokers.heartbeat(self._state, beat, next_offset, now))
 
-    def broker_is_gone(self, broker_id: BrokerId, now: Now) -> Decision[MetadataRecord, None]:
+    def broker_is_gone(self, broker_id: BrokerId, now: Now) -> Plan[MetadataRecord, None]:
         """There is evidence that its process is dead: its connections closed, and nobody listens there any more."""
-        return Decision(None, self._brokers.evidently_gone(self._state, broker_id, now))
+        return Plan(self._brokers.evidently_gone(self._state, broker_id, now))
 
     def look_again(self, now: Now) -> None:
         """What was decided on a tick could not be written: whoever was to be fenced is looked at again soon."""
         self._sessions.look_again((each.broker_id for each in self.image.brokers.values() if not each.fenced), now)
 
-    def unregister_broker(self, broker_id: BrokerId) -> Decision[MetadataRecord, None]:
-        return Decision(None, self._brokers.unregister(self._state, broker_id))
+    def unregister_broker(self, broker_id: BrokerId) -> Plan[MetadataRecord, None]:
+        return Plan(self._brokers.unregister(self._state, broker_id))
 
     def allocate_producer_ids(
         self, broker_id: BrokerId, broker_epoch: int
@@ -143,21 +169,20 @@ class Controller:
 
     def alter_partition(
         self, broker_id: BrokerId, broker_epoch: int, wishes: Sequence[PartitionAlteration]
-    ) -> Decision[MetadataRecord, list[AlteredPartition]]:
-        """Raises KafkaError if it is not the present life of the broker that asks."""
-        return alterations.alter(self._state, self._configs, broker_id, broker_epoch, wishes)
+    ) -> Plan[MetadataRecord, list[AlteredPartition]]:
+        """Refused as a whole if it is not the present life of the broker that asks."""
+        return Plan(alterations.alter(self._state, self._configs, broker_id, broker_epoch, wishes))
 
     def elect_leaders(
         self, kind: ElectionType, partitions: Sequence[TopicPartition] | None
-    ) -> Decision[MetadataRecord, list[ElectedLeader]]:
-        return elections.elect(self._state, self._configs, kind, partitions)
+    ) -> Plan[MetadataRecord, list[ElectedLeader]]:
+        return Plan(elections.elect(self._state, self._configs, kind, partitions))
 
     def reassign(
         self, wishes: Sequence[Reassignment], *, allow_replication_factor_change: bool = True
-    ) -> Decision[MetadataRecord, list[ReassignmentResult]]:
-        return reassignment.reassign(
-            self._state, self._configs, wishes, allow_replication_factor_change=allow_replication_factor_change
-        )
+    ) -> Plan[MetadataRecord, list[ReassignmentResult]]:
+        allow = allow_replication_factor_change
+        return Plan(reassignment.reassign(self._state, self._configs, wishes, allow_replication_factor_change=allow))
 
     def list_reassignments(self, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]:
         return reassignment.ongoing(self._state, partitions)
@@ -166,28 +191,28 @@ class Controller:
 
     def create_topics(
         self, wishes: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> Decision[MetadataRecord, list[CreatedTopic]]:
-        return self._topics.create(self._state, wishes, validate_only=validate_only)
+    ) -> Plan[MetadataRecord, list[CreatedTopic]]:
+        return Plan(self._topics.create(self._state, wishes, validate_only=validate_only))
 
     def create_partitions(
         self, wishes: Sequence[MorePartitions], *, validate_only: bool = False
-    ) -> Decision[MetadataRecord, list[GrownTopic]]:
-        return self._topics.add_partitions(self._state, wishes, validate_only=validate_only)
+    ) -> Plan[MetadataRecord, list[GrownTopic]]:
+        return Plan(self._topics.add_partitions(self._state, wishes, validate_only=validate_only))
 
-    def delete_topics(self, wishes: Sequence[TopicToDelete]) -> Decision[MetadataRecord, list[DeletedTopic]]:
-        return self._topics.delete(self.image, wishes)
+    def delete_topics(self, wishes: Sequence[TopicToDelete]) -> Plan[MetadataRecord, list[DeletedTopic]]:
+        return Plan(self._topics.delete(self._state, wishes))
 
     # Settings. The same.
 
     def incremental_alter_configs(
         self, wishes: Sequence[ConfigChanges], *, validate_only: bool = False
-    ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        return self._with_elections(self._configs.alter(self.image, wishes, validate_only=validate_only))
+    ) -> Plan[MetadataRecord, list[ConfigResult]]:
+        return Plan(self._alter_settings(wishes, self._configs.alter, lambda wish: len(wish.changes), validate_only))
 
     def alter_configs(
         self, wishes: Sequence[ConfigReplacement], *, validate_only: bool = False
-    ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        return self._with_elections(self._configs.replace(self.image, wishes, validate_only=validate_only))
+    ) -> Plan[MetadataRecord, list[ConfigResult]]:
+        return Plan(self._alter_settings(wishes, self._configs.replace, lambda wish: len(wish.values), validate_only))
 
     def update_features(
         self, wishes: Sequence[FeatureUpdate], *, validate_only: bool = False
@@ -195,8 +220,34 @@ class Controller:
         """All or none. Raises KafkaError."""
         return features.update(self._state, wishes, validate_only=validate_only)
 
-    def _with_elections(
-        self, decision: Decision[MetadataRecord, list[ConfigResult]]
-    ) -> Decision[MetadataRecord, list[ConfigResult]]:
-        decision.records += elections.after_settings(self._state, self._configs, decision.records)
-        return decision
+    def _alter_settings(
+        self,
+        wishes: Sequence[SettingsWish],
+        alter: Callable[[Image, Sequence[SettingsWish]], Decision[MetadataRecord, list[ConfigResult]]],
+        count: Callable[[SettingsWish], int],
+        validate_only: bool,
+    ) -> Pieces[list[ConfigResult]]:
+        times: Counter[ConfigResource] = Counter()
+        results: list[ConfigResult] = []
+        if is_slice(len(wishes)):
+            # To read so many was enough for now.
+            yield Piece()
+        for some, is_last in in_slices(wishes):
+            times.update(wish.resource for wish in some)
+            if not is_last:
+                yield Piece()
+        for some, is_last in in_slices(wishes, lambda wish: RESOURCE + count(wish)):
+            decision = alter(self.image, [wish for wish in some if times[wish.resource] == 1])
+            altered = iter(decision.response)
+            results += [next(altered) if times[wish.resource] == 1 else _named_twice(wish) for wish in some]
+            records = [] if validate_only else decision.records
+            records += yield from elections.after_settings(self._state, self._configs, records)
+            are_left = elections.are_left(self._state, records)
+            yield Piece(records, is_last=is_last and not are_left)
+            if are_left:
+                yield from elections.leaders_wanted(self._state, self._configs, is_last=is_last)
+        return results
+
+
+def _named_twice(wish: ConfigChanges | ConfigReplacement) -> ConfigResult:
+    return ConfigResult(wish.resource, ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

@@ -6,70 +6,118 @@ preferred replica is in sync again (`auto.leader.rebalance.enable`); and it elec
 allows what it did not before, or no longer guarantees what it did.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from klamm.controller.changes import UNCLEAN, Changes, Place
+from klamm.controller.changes import UNCLEAN, Changes, Pieces, Place
 from klamm.controller.configs import MIN_ISR, Configs
 from klamm.controller.leadership import Election, Wish
-from klamm.controller.state import State
+from klamm.controller.state import PartitionKey, State
 from klamm.controller.wishes import ElectedLeader, ElectionType
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import TopicPartition
-from klamm.machine import Decision
+from klamm.machine import Piece
 from klamm.metadata.delta import Delta
-from klamm.metadata.image import Image, PartitionState
+from klamm.metadata.image import Image, PartitionState, ResourceType
 from klamm.metadata.records import ConfigRecord, MetadataRecord
-
-MOST_AT_ONCE = 1_000
-"""A step that moves more leaders than this would be felt by those who wait for the next one."""
+from klamm.slicing import in_slices, is_slice
 
 
 def elect(
     state: State, configs: Configs, kind: ElectionType, partitions: Sequence[TopicPartition] | None
-) -> Decision[MetadataRecord, list[ElectedLeader]]:
+) -> Pieces[list[ElectedLeader]]:
     """Each partition by itself. None is all of them, and then those that need no election are not spoken of."""
-    changes = Changes(state, configs)
     results: list[ElectedLeader] = []
-    for partition in _all(state.image) if partitions is None else dict.fromkeys(partitions):
-        result = ElectedLeader(partition)
-        try:
-            _elect(changes, kind, partition)
-        except KafkaError as refused:
-            result.error, result.message = refused.code, refused.message
-        if partitions is not None or result.error != ErrorCode.ELECTION_NOT_NEEDED:
-            results.append(result)
-    return Decision(results, changes.records)
+    wanted = _in_need(state) if partitions is None else list(dict.fromkeys(partitions))
+    for some, is_last in in_slices(wanted):
+        changes = Changes(state, configs)
+        for partition in some:
+            result = ElectedLeader(partition)
+            try:
+                _elect(changes, kind, partition)
+            except KafkaError as refused:
+                result.error, result.message = refused.code, refused.message
+            if partitions is not None or result.error != ErrorCode.ELECTION_NOT_NEEDED:
+                results.append(result)
+        yield Piece(changes.records, is_last=is_last)
+    return results
 
 
-def preferred_return(state: State, configs: Configs) -> list[MetadataRecord]:
-    """Leaders that are preferred and in sync again, so many at a time."""
-    changes = Changes(state, configs)
-    for key in sorted(state.misled):
-        place = changes.place(key)
-        partition = changes.state(place)
-        if _may_return(changes, partition):
-            changes.change(place, Wish(election=Election.PREFERRED))
-            if len(changes.records) == MOST_AT_ONCE:
-                break
-    return changes.records
+def preferred_return(state: State, configs: Configs) -> Pieces[None]:
+    """Leaders that are preferred and in sync again."""
+    for some, is_last in in_slices(list(state.misled)):
+        changes = Changes(state, configs)
+        for place in changes.places(some):
+            if _may_return(changes, changes.state(place)):
+                changes.change(place, Wish(election=Election.PREFERRED))
+        yield Piece(changes.records, is_last=is_last)
 
 
-def after_settings(state: State, configs: Configs, altered: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """What follows from altered settings, to be committed with them.
+def leaders_wanted(state: State, configs: Configs, *, is_last: bool = True) -> Pieces[None]:
+    """For partitions that nobody leads though somebody may: an earlier controller did not get to them."""
+    for some, is_end in in_slices(list(state.leaderless)):
+        changes = Changes(state, configs)
+        for place in changes.places(some):
+            changes.change(place, Wish())
+        yield Piece(changes.records, is_last=is_end and is_last)
+
+
+def after_settings(state: State, configs: Configs, altered: Sequence[MetadataRecord]) -> Pieces[list[MetadataRecord]]:
+    """What follows from altered settings, to be committed before them or with them.
 
     With fewer replicas demanded in sync the leader goes on committing alone, and who was eligible no longer holds
     everything. Where unclean elections are allowed from now on, partitions that wait for a leader wait no longer.
     """
-    if not any(isinstance(record, ConfigRecord) and record.name in (MIN_ISR, UNCLEAN) for record in altered):
+    names = {record.name for record in altered if isinstance(record, ConfigRecord)}
+    if not names & {MIN_ISR, UNCLEAN}:
         return []
-    delta = Delta(state.image)
+    # Nobody is elected by a setting that is not true yet.
+    restricting = [record for record in altered if isinstance(record, ConfigRecord) and record.name != UNCLEAN]
+    seen: dict[PartitionKey, PartitionState] = {}
+    while True:
+        image = _with(state.image, altered)
+        todo = [key for key in _concerned(state, image, altered) if seen.get(key) != _state_of(image, key)]
+        if not is_slice(len(todo)):
+            changes = Changes(state, configs, image=image)
+            for place in changes.places(todo):
+                changes.change(place, Wish())
+            return changes.records
+        if MIN_ISR not in names:
+            return []
+        for some, _ in in_slices(todo):
+            changes = Changes(state, configs, image=_with(state.image, restricting))
+            for place in changes.places(some):
+                seen[place.topic.topic_id, place.number] = changes.change(place, Wish())
+            # Others may be decided about meanwhile, by the settings as they are: so once more.
+            yield Piece(changes.records)
+
+
+def are_left(state: State, altered: Sequence[MetadataRecord]) -> bool:
+    """Whether partitions may wait for a leader that these settings allow from now on, because they were too many."""
+    is_allowed = any(isinstance(record, ConfigRecord) and record.name == UNCLEAN for record in altered)
+    return is_allowed and is_slice(len(state.leaderless))
+
+
+def _with(image: Image, altered: Sequence[MetadataRecord]) -> Image:
+    delta = Delta(image)
     for record in altered:
         delta.replay(record)
-    image, _ = delta.finished(state.image.offset, state.image.epoch)
-    changes = Changes(state, configs, image=image)
-    for key in sorted(state.eligible | state.leaderless):
-        changes.change(changes.place(key), Wish())
-    return changes.records
+    return delta.finished(image.offset, image.epoch)[0]
+
+
+def _concerned(state: State, image: Image, altered: Sequence[MetadataRecord]) -> Iterator[PartitionKey]:
+    """Partitions for which one of these settings matters."""
+    resources = {(record.resource_type, record.resource_name) for record in altered if isinstance(record, ConfigRecord)}
+    keys: Iterable[PartitionKey] = (*state.eligible, *state.leaderless)
+    if all(kind == ResourceType.TOPIC for kind, _ in resources):
+        topics = [image.topics[name] for _, name in sorted(resources)]
+        keys = ((topic.topic_id, index) for topic in topics for index in range(len(topic.partitions)))
+    return (key for key in dict.fromkeys(keys) if key in state.eligible or key in state.leaderless)
+
+
+def _state_of(image: Image, key: PartitionKey) -> PartitionState:
+    topic = image.topic_with_id(key[0])
+    assert topic is not None, "a partition that is counted belongs to a topic"
+    return topic.partitions[key[1]]
 
 
 def _elect(changes: Changes, kind: ElectionType, partition: TopicPartition) -> None:
@@ -99,7 +147,7 @@ def _may_return(changes: Changes, partition: PartitionState) -> bool:
     return preferred in partition.isr and preferred in changes.electorate.active
 
 
-def _all(image: Image) -> list[TopicPartition]:
-    return [
-        TopicPartition(topic.name, index) for topic in image.topics.values() for index in range(len(topic.partitions))
-    ]
+def _in_need(state: State) -> list[TopicPartition]:
+    """Those that are not led by their preferred replica, in order of their names."""
+    names = state.image.topic_names
+    return sorted(TopicPartition(names[topic_id], index) for topic_id, index in (*state.misled, *state.leaderless))

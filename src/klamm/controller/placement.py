@@ -14,7 +14,7 @@ keep it even. When history made it uneven (a broker came, topics went) a topic i
 leans towards those who have less: else a new broker would get every partition of the next topic.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from klamm.ids import BrokerId
@@ -48,6 +48,13 @@ class Load:
     def remove(self, replicas: Replicas) -> None:
         self.add(replicas, -1)
 
+    def merge(self, other: "Load") -> None:
+        for factor, roles in other._roles.items():
+            known = self._roles.setdefault(factor, [{} for _ in roles])
+            for role, more in zip(known, roles, strict=True):
+                for broker, times in more.items():
+                    role[broker] = role.get(broker, 0) + times
+
     def copy(self) -> "Load":
         other = Load()
         other._roles = {factor: [role.copy() for role in roles] for factor, roles in self._roles.items()}
@@ -78,7 +85,18 @@ def placements(
     replication_factor: int,
     existing: Iterable[Replicas] = (),
 ) -> list[Replicas]:
-    """Replicas for so many more partitions of a topic that has the `existing` ones. `load` is not changed.
+    """Replicas for so many more partitions of a topic that has the `existing` ones. `load` is not changed."""
+    return list(placed(candidates, load, partitions, replication_factor, existing))
+
+
+def placed(
+    candidates: Sequence[Candidate],
+    load: Load,
+    partitions: int,
+    replication_factor: int,
+    existing: Iterable[Replicas] = (),
+) -> Iterator[Replicas]:
+    """The same, one after the other as they are asked for.
 
     Brokers that are not active lead nothing, and follow only where the active ones are too few.
     """
@@ -86,7 +104,7 @@ def placements(
     usable = active if len(active) >= replication_factor else candidates
     assert active and 1 <= replication_factor <= len(usable)
     chooser = _Chooser(ring(usable), load, replication_factor, existing)
-    return [chooser.next() for _ in range(partitions)]
+    return (chooser.next() for _ in range(partitions))
 
 
 class _Chooser:

@@ -10,7 +10,7 @@ taking it back always leads home.
 
 from collections.abc import Sequence
 
-from klamm.controller.changes import Changes, Place
+from klamm.controller.changes import Changes, Pieces, Place
 from klamm.controller.configs import Configs
 from klamm.controller.creation import checked_replicas
 from klamm.controller.leadership import Wish
@@ -18,24 +18,26 @@ from klamm.controller.state import State
 from klamm.controller.wishes import OngoingReassignment, Reassignment, ReassignmentResult
 from klamm.errors import ErrorCode, KafkaError
 from klamm.ids import TopicPartition
-from klamm.machine import Decision
+from klamm.machine import Piece
 from klamm.metadata.image import Image, PartitionState
-from klamm.metadata.records import MetadataRecord
+from klamm.slicing import in_slices
 
 
 def reassign(
     state: State, configs: Configs, wishes: Sequence[Reassignment], *, allow_replication_factor_change: bool = True
-) -> Decision[MetadataRecord, list[ReassignmentResult]]:
-    changes = Changes(state, configs)
+) -> Pieces[list[ReassignmentResult]]:
     results: list[ReassignmentResult] = []
-    for wish in wishes:
-        result = ReassignmentResult(wish.partition)
-        try:
-            _reassign(changes, wish, allow_replication_factor_change)
-        except KafkaError as refused:
-            result.error, result.message = refused.code, refused.message
-        results.append(result)
-    return Decision(results, changes.records)
+    for some, is_last in in_slices(wishes):
+        changes = Changes(state, configs)
+        for wish in some:
+            result = ReassignmentResult(wish.partition)
+            try:
+                _reassign(changes, wish, allow_replication_factor_change)
+            except KafkaError as refused:
+                result.error, result.message = refused.code, refused.message
+            results.append(result)
+        yield Piece(changes.records, is_last=is_last)
+    return results
 
 
 def ongoing(state: State, partitions: Sequence[TopicPartition] | None) -> list[OngoingReassignment]:

@@ -3,8 +3,10 @@
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.broker.speaker import check_speaker
+from klamm.controller.producer_ids import ProducerIdBlock
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
+from klamm.machine import in_one_piece
 from klamm.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 
@@ -18,10 +20,9 @@ def handle(request: AllocateProducerIdsRequest, call: Call) -> Answer:
     except KafkaError as error:
         return Reply(AllocateProducerIdsResponse(error_code=error.code))
 
-    def respond(code: ErrorCode, message: str | None) -> AllocateProducerIdsResponse:
-        if code:
+    def respond(block: ProducerIdBlock | None, code: ErrorCode, message: str | None) -> AllocateProducerIdsResponse:
+        if code or block is None:
             return AllocateProducerIdsResponse(error_code=code)
-        block = decision.response
         return AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.count)
 
-    return once_committed(call, decision.records, BROKERS_WAITING_MS, respond)
+    return once_committed(call, in_one_piece(decision), BROKERS_WAITING_MS, respond)

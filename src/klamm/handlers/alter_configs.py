@@ -5,7 +5,13 @@ from klamm.broker.call import Call
 from klamm.controller.wishes import ConfigReplacement, ConfigResult
 from klamm.handlers.committing import when_committed
 from klamm.metadata.image import ConfigResource
-from klamm.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
+from klamm.slicing import Converted
+from klamm.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 
 WAITING_MS = 30_000
 
@@ -14,15 +20,15 @@ def handle(request: AlterConfigsRequest, call: Call) -> Answer:
     controller = call.broker.controller
     if controller is None:
         return Elsewhere()
-    wishes = [
-        ConfigReplacement(
-            ConfigResource(each.resource_type, each.resource_name),
-            [(setting.name, setting.value) for setting in each.configs],
-        )
-        for each in request.resources
-    ]
-    decision = controller.alter_configs(wishes, validate_only=request.validate_only)
-    return when_committed(call, decision, WAITING_MS, _response)
+    plan = controller.alter_configs(Converted(request.resources, _wish), validate_only=request.validate_only)
+    return when_committed(call, plan, WAITING_MS, _response, is_users=True)
+
+
+def _wish(resource: AlterConfigsResource) -> ConfigReplacement:
+    return ConfigReplacement(
+        ConfigResource(resource.resource_type, resource.resource_name),
+        [(setting.name, setting.value) for setting in resource.configs],
+    )
 
 
 def _response(outcome: list[ConfigResult]) -> AlterConfigsResponse:

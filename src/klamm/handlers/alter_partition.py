@@ -43,10 +43,12 @@ def handle(request: AlterPartitionRequest, call: Call) -> Answer:
     ]
     try:
         check_speaker(call, request.broker_id)
-        decision = controller.alter_partition(request.broker_id, request.broker_epoch, wishes)
     except KafkaError as error:
         return Reply(AlterPartitionResponse(error_code=error.code))
-    return when_committed(call, decision, BROKERS_WAITING_MS, _response)
+    plan = controller.alter_partition(request.broker_id, request.broker_epoch, wishes)
+    return when_committed(
+        call, plan, BROKERS_WAITING_MS, _response, refused=lambda code: AlterPartitionResponse(error_code=code)
+    )
 
 
 def _isr(partition: PartitionData, version: int) -> list[tuple[BrokerId, int]]:

@@ -38,8 +38,8 @@ def handle(request: AlterPartitionReassignmentsRequest, call: Call) -> Answer:
             ],
         )
 
-    decision = controller.reassign(wishes, allow_replication_factor_change=allow)
-    return when_committed(call, decision, request.timeout_ms, response)
+    plan = controller.reassign(wishes, allow_replication_factor_change=allow)
+    return when_committed(call, plan, request.timeout_ms, response, is_users=True)
 
 
 def _result(result: ReassignmentResult) -> ReassignablePartitionResponse:

@@ -6,7 +6,7 @@ Left out: directories that failed or are cordoned, one by one. A node has one, a
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.broker.speaker import check_has_fetched, check_speaker
-from klamm.controller.brokers import BrokerHeartbeat
+from klamm.controller.brokers import BrokerHeartbeat, HeartbeatReply
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
 from klamm.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -27,16 +27,15 @@ def handle(request: BrokerHeartbeatRequest, call: Call) -> Answer:
         check_speaker(call, request.broker_id)
         if not request.want_fence:
             check_has_fetched(call, request.broker_id)
-        decision = broker.controller.heartbeat(beat, broker.quorum.log.end_offset, call.now)
     except KafkaError as error:
         return Reply(BrokerHeartbeatResponse(error_code=error.code))
+    plan = broker.controller.heartbeat(beat, lambda: broker.quorum.log.end_offset, call.now)
 
-    def respond(code: ErrorCode, message: str | None) -> BrokerHeartbeatResponse:
-        if code:
+    def respond(reply: HeartbeatReply | None, code: ErrorCode, message: str | None) -> BrokerHeartbeatResponse:
+        if code or reply is None:
             return BrokerHeartbeatResponse(error_code=code)
-        reply = decision.response
         return BrokerHeartbeatResponse(
             is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
         )
 
-    return once_committed(call, decision.records, BROKERS_WAITING_MS, respond)
+    return once_committed(call, plan, BROKERS_WAITING_MS, respond)

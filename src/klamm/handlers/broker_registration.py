@@ -3,7 +3,7 @@
 from klamm.broker.answer import Answer, Reply
 from klamm.broker.call import Call
 from klamm.broker.speaker import check_newcomer
-from klamm.controller.brokers import BrokerRegistration
+from klamm.controller.brokers import BrokerRegistration, Registered
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import BROKERS_WAITING_MS, once_committed
 from klamm.metadata.image import Endpoint, FeatureRange
@@ -14,19 +14,18 @@ def handle(request: BrokerRegistrationRequest, call: Call) -> Answer:
     broker = call.broker
     if broker.controller is None:
         return Reply(BrokerRegistrationResponse(error_code=ErrorCode.NOT_CONTROLLER))
+    registration = _registration(request)
     try:
-        registration = _registration(request)
         check_newcomer(call, request.broker_id, request.incarnation_id, registration.endpoints)
-        next_offset = broker.quorum.log.end_offset
-        decision = broker.controller.register_broker(registration, next_offset, call.now)
     except KafkaError as error:
         return Reply(BrokerRegistrationResponse(error_code=error.code))
+    plan = broker.controller.register_broker(registration, lambda: broker.quorum.log.end_offset, call.now)
 
-    def respond(code: ErrorCode, message: str | None) -> BrokerRegistrationResponse:
-        epoch = -1 if code else decision.response.broker_epoch
+    def respond(registered: Registered | None, code: ErrorCode, message: str | None) -> BrokerRegistrationResponse:
+        epoch = -1 if code or registered is None else registered.broker_epoch
         return BrokerRegistrationResponse(error_code=code, broker_epoch=epoch)
 
-    return once_committed(call, decision.records, BROKERS_WAITING_MS, respond)
+    return once_committed(call, plan, BROKERS_WAITING_MS, respond)
 
 
 def _registration(request: BrokerRegistrationRequest) -> BrokerRegistration:

@@ -16,10 +16,8 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Answer:
     controller = call.broker.controller
     if controller is None:
         return Elsewhere()
-    decision = controller.create_partitions(
-        [_wish(topic) for topic in request.topics], validate_only=request.validate_only
-    )
-    return when_committed(call, decision, request.timeout_ms, _response)
+    plan = controller.create_partitions([_wish(topic) for topic in request.topics], validate_only=request.validate_only)
+    return when_committed(call, plan, request.timeout_ms, _response, is_users=True)
 
 
 def _wish(topic: CreatePartitionsTopic) -> MorePartitions:

@@ -4,11 +4,16 @@
 answer tells what was made: counts and every setting with its source.
 """
 
+from collections.abc import Generator
+from typing import TypeAlias
+
 from klamm.broker.answer import Answer, Elsewhere
 from klamm.broker.call import Call
 from klamm.config import describe_topic
 from klamm.controller.wishes import CreatedTopic, NewTopic
 from klamm.handlers.committing import when_committed
+from klamm.ids import Now
+from klamm.slicing import Converted, Pace
 from klamm.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -18,19 +23,20 @@ from klamm.wire.messages.create_topics import (
 )
 
 FIRST_VERSION_WITH_CONFIGS = 5
+Settings: TypeAlias = tuple[tuple[str, str], ...]
 
 
 def handle(request: CreateTopicsRequest, call: Call) -> Answer:
     controller = call.broker.controller
     if controller is None:
         return Elsewhere()
-    decision = controller.create_topics([_wish(topic) for topic in request.topics], validate_only=request.validate_only)
-    configs = {topic.name: {each.name: each.value or "" for each in topic.configs} for topic in request.topics}
+    wishes = Converted(request.topics, _wish)
+    plan = controller.create_topics(wishes, validate_only=request.validate_only)
 
-    def response(outcome: list[CreatedTopic]) -> CreateTopicsResponse:
-        return CreateTopicsResponse(topics=[_result(each, configs[each.name], call) for each in outcome])
+    def response(outcome: list[CreatedTopic]) -> Generator[None, Now, CreateTopicsResponse]:
+        return _response(outcome, request.topics, call)
 
-    return when_committed(call, decision, request.timeout_ms, response)
+    return when_committed(call, plan, request.timeout_ms, response, is_users=True)
 
 
 def _wish(topic: CreatableTopic) -> NewTopic:
@@ -43,25 +49,48 @@ def _wish(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(created: CreatedTopic, configs: dict[str, str], call: Call) -> CreatableTopicResult:
-    result = CreatableTopicResult(
+def _response(
+    outcome: list[CreatedTopic], wanted: list[CreatableTopic], call: Call
+) -> Generator[None, Now, CreateTopicsResponse]:
+    """Topics that were given the same settings share the list of them."""
+    pace = Pace()
+    settings: dict[str, Settings] = {}
+    for topic in wanted:
+        settings[topic.name] = tuple((each.name, each.value or "") for each in topic.configs)
+        if pace.is_full():
+            yield
+    described: dict[Settings, list[CreatableTopicConfigs]] = {}
+    topics = []
+    for each in outcome:
+        its = settings[each.name]
+        if not each.error and its not in described and call.version >= FIRST_VERSION_WITH_CONFIGS:
+            described[its] = _described(dict(its), call)
+        topics.append(_result(each, described.get(its, [])))
+        if pace.is_full():
+            yield
+    return CreateTopicsResponse(topics=topics)
+
+
+def _result(created: CreatedTopic, configs: list[CreatableTopicConfigs]) -> CreatableTopicResult:
+    return CreatableTopicResult(
         name=created.name,
         topic_id=created.topic_id,
         error_code=created.error,
         error_message=created.message,
         num_partitions=created.partitions,
         replication_factor=created.replication_factor,
-        configs=None if created.error else [],
+        configs=None if created.error else configs,
     )
-    if not created.error and call.version >= FIRST_VERSION_WITH_CONFIGS:
-        result.configs = [
-            CreatableTopicConfigs(
-                name=entry.name,
-                value=entry.value,
-                read_only=entry.read_only,
-                config_source=entry.source,
-                is_sensitive=entry.is_sensitive,
-            )
-            for entry in describe_topic(call.broker.config, configs)
-        ]
-    return result
+
+
+def _described(configs: dict[str, str], call: Call) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in describe_topic(call.broker.config, configs)
+    ]

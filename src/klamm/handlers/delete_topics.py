@@ -21,8 +21,8 @@ def handle(request: DeleteTopicsRequest, call: Call) -> Answer:
     if not call.broker.config.boolean("delete.topic.enable"):
         code = ErrorCode.TOPIC_DELETION_DISABLED
         return Reply(_response([DeletedTopic(wish.name, wish.topic_id, code) for wish in wishes]))
-    decision = controller.delete_topics(wishes)
-    return when_committed(call, decision, request.timeout_ms, _response)
+    plan = controller.delete_topics(wishes)
+    return when_committed(call, plan, request.timeout_ms, _response, is_users=True)
 
 
 def _response(outcome: list[DeletedTopic]) -> DeleteTopicsResponse:

@@ -31,8 +31,8 @@ def handle(request: ElectLeadersRequest, call: Call) -> Answer:
         partitions = [
             TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
         ]
-    decision = controller.elect_leaders(ElectionType(request.election_type), partitions)
-    return when_committed(call, decision, request.timeout_ms, _response)
+    plan = controller.elect_leaders(ElectionType(request.election_type), partitions)
+    return when_committed(call, plan, request.timeout_ms, _response, is_users=True)
 
 
 def _response(outcome: list[ElectedLeader]) -> ElectLeadersResponse:

@@ -7,7 +7,9 @@ from klamm.controller.wishes import ConfigChanges, ConfigResult
 from klamm.handlers.alter_configs import WAITING_MS
 from klamm.handlers.committing import when_committed
 from klamm.metadata.image import ConfigResource
+from klamm.slicing import Converted
 from klamm.wire.messages.incremental_alter_configs import (
+    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -18,15 +20,17 @@ def handle(request: IncrementalAlterConfigsRequest, call: Call) -> Answer:
     controller = call.broker.controller
     if controller is None:
         return Elsewhere()
-    wishes = [
-        ConfigChanges(
-            ConfigResource(each.resource_type, each.resource_name),
-            [Change(setting.name, setting.config_operation, setting.value) for setting in each.configs],
-        )
-        for each in request.resources
-    ]
-    decision = controller.incremental_alter_configs(wishes, validate_only=request.validate_only)
-    return when_committed(call, decision, WAITING_MS, _response)
+    plan = controller.incremental_alter_configs(
+        Converted(request.resources, _wish), validate_only=request.validate_only
+    )
+    return when_committed(call, plan, WAITING_MS, _response, is_users=True)
+
+
+def _wish(resource: AlterConfigsResource) -> ConfigChanges:
+    return ConfigChanges(
+        ConfigResource(resource.resource_type, resource.resource_name),
+        [Change(setting.name, setting.config_operation, setting.value) for setting in resource.configs],
+    )
 
 
 def _response(outcome: list[ConfigResult]) -> IncrementalAlterConfigsResponse:

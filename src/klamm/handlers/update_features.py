@@ -8,6 +8,7 @@ from klamm.broker.call import Call
 from klamm.controller.wishes import FeatureUpdate, UpgradeType
 from klamm.errors import ErrorCode, KafkaError
 from klamm.handlers.committing import once_committed
+from klamm.machine import in_one_piece
 from klamm.wire.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -24,7 +25,7 @@ def handle(request: UpdateFeaturesRequest, call: Call) -> Answer:
         return Elsewhere()
     updates = request.feature_updates
 
-    def respond(code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
+    def respond(outcome: None, code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
         results = [
             UpdatableFeatureResult(feature=each.feature, error_code=code, error_message=message) for each in updates
         ]
@@ -34,8 +35,8 @@ def handle(request: UpdateFeaturesRequest, call: Call) -> Answer:
     try:
         decision = controller.update_features(wishes, validate_only=request.validate_only)
     except KafkaError as error:
-        return Reply(respond(error.code, error.message))
-    return once_committed(call, decision.records, request.timeout_ms, respond)
+        return Reply(respond(None, error.code, error.message))
+    return once_committed(call, in_one_piece(decision), request.timeout_ms, respond, is_users=True)
 
 
 def _kind(update: FeatureUpdateKey, version: int) -> int:

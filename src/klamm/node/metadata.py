@@ -7,11 +7,14 @@ its records are proposed and replayed by the controller at once (it decides on w
 are committed, the image takes them in and whoever waited for that is answered.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
+from functools import partial
 from random import Random
+from typing import TypeVar
 
-from klamm.broker.broker import Broker
+from klamm.broker.broker import Broker, CarryingOut
 from klamm.broker.housekeeping import METADATA
+from klamm.broker.slices import Work
 from klamm.codec.primitives import Malformed
 from klamm.controller.controller import Controller
 from klamm.errors import ErrorCode, KafkaError
@@ -20,19 +23,22 @@ from klamm.handlers.quorum_messages import reply_from_wire, to_wire
 from klamm.ids import NO_BROKER, BrokerId, Epoch, Now, Offset
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, File, Files
-from klamm.machine import Decision
-from klamm.metadata.delta import Changes, Delta
-from klamm.metadata.difference import changes_between
-from klamm.metadata.image import EMPTY, Image
+from klamm.machine import Piece, Plan
+from klamm.metadata.delta import Changes
+from klamm.metadata.image import EMPTY
 from klamm.metadata.records import MetadataRecord
 from klamm.metadata.snapshot import records_of
+from klamm.node.applier import Applier
 from klamm.node.facts import MetadataFailed, NotDecided
 from klamm.node.identity import Identity
 from klamm.node.peers import Peer, Peers, Purpose
+from klamm.node.proposing import Proposing
 from klamm.quorum.identity import NodeIdentity
 from klamm.quorum.messages import Outgoing, QuorumFetch, SnapshotFetch
 from klamm.quorum.raft import Raft
 from klamm.quorum.voters import Voters
+
+Response = TypeVar("Response")
 
 
 class Metadata:
@@ -43,6 +49,7 @@ class Metadata:
         self._peers = peers
         self._tell = tell
         self._raft: Raft
+        self._applier = Applier(broker, self._applied, self._look_again)
         self._controller: Controller | None = None
         self._controller_epoch = -1
         self._wanted: tuple[list[File], Offset] | None = None
@@ -74,7 +81,7 @@ class Metadata:
         )
         broker.cluster_id = identity.cluster_id
         broker.image = EMPTY
-        broker.propose = self.propose
+        broker.carry_out = self.carry_out
         broker.metadata_recovery_point = lambda: self._raft.log.recovery_point
         self._raft.start(now)
         self.is_busy = True
@@ -89,35 +96,71 @@ class Metadata:
 
     # Deciding.
 
-    def propose(self, records: Sequence[MetadataRecord], now: Now) -> Offset:
-        """Have these records committed, all or none; the offset at which they are true."""
+    def carry_out(self, plan: Plan[MetadataRecord, Response]) -> Callable[[Now], CarryingOut[Response]]:
+        """Have what this plan of the present controller says committed, in slices. Then its response, the offset at
+        which it is true (None if it was before), and what kept some of it from being decided."""
+        return partial(self._carry_out, plan, self._controller)
+
+    def _carry_out(
+        self, plan: Plan[MetadataRecord, Response], controller: Controller | None, now: Now
+    ) -> CarryingOut[Response]:
+        offset: Offset | None = None
+        refusal: KafkaError | None = None
+        proposing = Proposing(self._raft)
+        while (piece := plan.next_piece()) is not None:
+            if refusal is None:
+                try:
+                    self._check_controller(controller)
+                    offset = self._propose(proposing, piece, now) or offset
+                except KafkaError as error:
+                    # The rest is looked at all the same: those who asked hear what is wrong with it.
+                    refusal = error
+            if not piece.is_last:
+                now = yield
+        return plan.response, offset, refusal
+
+    def _check_controller(self, controller: Controller | None) -> None:
         if self._failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
-        if self._controller is None:
+        if controller is None or self._controller is not controller:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    def _propose(self, proposing: Proposing, piece: Piece[MetadataRecord], now: Now) -> Offset | None:
+        """The offset of the last record, if a batch was proposed."""
+        assert self._controller is not None
         try:
-            offset = self._raft.propose(records, now)
+            offset = proposing.take(piece, self._controller, now)
         except DiskFailed as error:
             self._broker.storage.note(error)
             if self._raft.log.failed is not None:
                 self.fail(str(error), now)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The metadata log cannot be written: {error}") from error
-        self.is_busy = True
-        for record in records:
-            self._controller.replay(record)
+        self.is_busy = self.is_busy or offset is not None
         return offset
 
-    def _carry_out(self, decision: Decision[MetadataRecord, None], now: Now) -> None:
-        """A decision that nobody waits for."""
-        if decision.records:
-            try:
-                self.propose(decision.records, now)
-            except KafkaError as error:
-                if error.code != ErrorCode.NOT_CONTROLLER:
-                    # (Else somebody else leads by now, and decides.)
-                    self._tell(NotDecided(error.message or error.code.name))
-                if self._controller is not None:
-                    self._controller.look_again(now)
+    def _begin_own(self, plan: Plan[MetadataRecord, None], now: Now) -> None:
+        """Carry out a plan that nobody waits for."""
+        work = self._own(plan, now)
+        try:
+            next(work)
+        except StopIteration:
+            return
+        controller = self._controller
+        self._broker.own_slices.add(work, self._own_is_done, lambda: self._controller is not controller, is_begun=True)
+
+    def _own(self, plan: Plan[MetadataRecord, None], now: Now) -> Work:
+        _, _, refusal = yield from self._carry_out(plan, self._controller, now)
+        if refusal is not None:
+            if refusal.code != ErrorCode.NOT_CONTROLLER:
+                # (Else somebody else leads by now, and decides.)
+                self._tell(NotDecided(refusal.message or refusal.code.name))
+            if self._controller is not None:
+                self._controller.look_again(now)
+
+    def _own_is_done(self, error: Exception | None, now: Now) -> None:
+        if error is not None:
+            raise error
+        self.is_busy = True
 
     # What happens.
 
@@ -130,7 +173,7 @@ class Metadata:
         if controller is not None:
             due_ms = controller.next_deadline_ms
             if due_ms is not None and due_ms <= now.monotonic_ms:
-                self._carry_out(controller.tick(now), now)
+                self._begin_own(controller.tick(now), now)
 
     def next_deadline_ms(self) -> float | None:
         due = [self._raft.next_deadline_ms]
@@ -143,14 +186,15 @@ class Metadata:
         self._raft.node_is_gone(node_id, now)
         self.is_busy = True
         if self._controller is not None:
-            self._carry_out(self._controller.broker_is_gone(node_id, now), now)
+            self._begin_own(self._controller.broker_is_gone(node_id, now), now)
 
     def settle(self, now: Now) -> None:
         """Send, apply and flush what the quorum wants. Part of settling."""
         self.is_busy = self._broker.quorum_touched = False
         raft = self._raft
+        self._applier.begin_step()
         while True:
-            ready = raft.ready()
+            ready = raft.ready(applies=not self._applier.is_busy)
             if ready.checkpoint:
                 self._checkpoint(now)
             if ready.flush is not None:
@@ -159,15 +203,8 @@ class Metadata:
                 self._send(outgoing, now)
             if not ready:
                 break
-            if ready.snapshot is not None:
-                self._load(ready.snapshot.records, ready.snapshot.offset, ready.snapshot.epoch, now)
-            if ready.committed:
-                delta = Delta(self._broker.image)
-                for batch in ready.committed:
-                    for record in batch.records:
-                        delta.replay(record)
-                last = ready.committed[-1]
-                self._follow(*delta.finished(last.last_offset, last.epoch), now)
+            if ready.snapshot is not None or ready.committed:
+                self._applier.take(ready.snapshot, ready.committed, now)
         if raft.log.failed is not None and self._failure is None:
             self.fail(raft.log.failed, now)
         self._follow_leadership(now)
@@ -192,20 +229,15 @@ class Metadata:
         others will do without it. (A node alone stays, and serves what it has.)"""
         return self._failure is not None and len(self._raft.voters) > 1
 
-    def _follow(self, image: Image, changes: Changes, now: Now) -> None:
-        self._broker.follow(image, changes, now)
+    def _applied(self, changes: Changes, now: Now) -> None:
+        """There is another image."""
         self.take_snapshot(now)
         if changes.brokers_changed:
             self._watch_brokers(now)
         self.on_followed(now)
 
-    def _load(self, records: Iterable[MetadataRecord], offset: Offset, epoch: int, now: Now) -> None:
-        """A snapshot in the place of all that was before: what is not in it is gone."""
-        delta = Delta(EMPTY)
-        for record in records:
-            delta.replay(record)
-        image, _ = delta.finished(offset, epoch)
-        self._follow(image, changes_between(self._broker.image, image), now)
+    def _look_again(self) -> None:
+        self.is_busy = True
 
     def _send(self, outgoing: Outgoing, now: Now) -> None:
         api, version, request = to_wire(outgoing)
@@ -243,7 +275,7 @@ class Metadata:
             self._controller_epoch = raft.epoch
             broker.controller = self._controller
             self._watch_brokers(now)
-            self._carry_out(self._controller.activate(now), now)
+            self._begin_own(self._controller.activate(now), now)
             self.on_controller_changed(now)
 
     def _watch_brokers(self, now: Now) -> None:

@@ -124,12 +124,17 @@ class Node:
         for chore in self.broker.housekeeping.chores():
             self.chores.add(chore.run, chore.interval_ms, now)
         effects = self._settled(now)
-        while flush := next((effect for effect in effects if isinstance(effect, Flush)), None):
-            effects.remove(flush)
-            self._files.flush(flush.files)
-            self._flushing.done(flush.token, None, now)
+        while True:
+            flush = next((effect for effect in effects if isinstance(effect, Flush)), None)
+            if flush is not None:
+                effects.remove(flush)
+                self._files.flush(flush.files)
+                self._flushing.done(flush.token, None, now)
+            elif self.broker.own_slices:
+                self.broker.own_slices.run_slice(now)
+            else:
+                return effects
             effects += self._settled(now)
-        return effects
 
     def step(self, event: Event, now: Now) -> list[Effect]:
         self._on[event.__class__](event, now)
@@ -214,6 +219,7 @@ class Node:
     def _yielded(self, event: Yielded, now: Now) -> None:
         self._is_yielding = False
         self.broker.tell_followers()
+        self.broker.own_slices.run_slice(now)
         self.broker.slices.run_slice(now)
 
     # Settling.
@@ -242,7 +248,7 @@ class Node:
             self._send(effects)
         if flush is not None:
             effects.append(flush)
-        if (broker.news_for_followers or broker.slices) and not self._is_yielding:
+        if (broker.news_for_followers or broker.slices or broker.own_slices) and not self._is_yielding:
             self._is_yielding = True
             effects.append(Yield())
         self._set_alarm(effects)

@@ -2,13 +2,14 @@
 
 Some seeds keep little of the metadata log, so that who comes late has to load a snapshot; some have leaders that lose
 patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own. And
-coordinators load what they have of a log in small bites.
+coordinators load what they have of a log in small bites, and decisions are made and taken up in small slices.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from random import Random
 
+from klamm import slicing
 from klamm.broker import loading
 from klamm.quorum import raft
 
@@ -17,6 +18,8 @@ CLEANING_MS = 2_000.0
 SLICE_BYTES = 2_000
 """So much of a log of groups is loaded at a time."""
 REPLAYED_AT_ONCE = 5
+ELEMENTS_A_SLICE = (1, 2, 5, 12)
+"""So much of a decision is made, and taken up, at a time; in some runs one thing at a time."""
 
 
 def drawn_settings(seed: int) -> dict[str, str]:
@@ -35,10 +38,11 @@ def drawn_settings(seed: int) -> dict[str, str]:
 
 
 @contextmanager
-def hurried() -> Iterator[None]:
-    before = raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE
+def hurried(seed: int) -> Iterator[None]:
+    before = raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE, slicing.ELEMENTS_A_SLICE
     raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE = CLEANING_MS, SLICE_BYTES, REPLAYED_AT_ONCE
+    slicing.ELEMENTS_A_SLICE = Random(f"{seed} slices").choice(ELEMENTS_A_SLICE)
     try:
         yield
     finally:
-        raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE = before
+        raft.CLEANING_MS, loading.SLICE_BYTES, loading.REPLAYED_AT_ONCE, slicing.ELEMENTS_A_SLICE = before

@@ -26,7 +26,7 @@ FORGED_FAULTS = ("forged request",)
 """Drawn from a stream of their own again, and in calm runs as often as in others."""
 ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *DAMAGE_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
-OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean"}
+OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean", "crowd": "change the crowd"}
 """What is done to a topic that not every run has."""
 CALM, CALM_FAULTS = 0.6, 0.25
 """So often a run that has groups has only so many of the other faults: members come to nothing while all is down."""

@@ -3,8 +3,9 @@
 Three are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
 created anew. Of the others each run has some: from `trimmed` an operator deletes records, `brief` keeps only so many
 bytes, `aged` only what is young, `compacted` the last record of each key. `loose` and `rescued` are content with one
-replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so. Where there
-are groups, brokers create `__consumer_offsets` by themselves: a topic like `steady`, and compacted.
+replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so. `crowd` has
+many partitions, and what is done to it is done to all of them. Where there are groups, brokers create
+`__consumer_offsets` by themselves: a topic like `steady`, and compacted.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,10 @@ SOMETIMES = (
     TopicPlan("compacted", 2, SMALL_SEGMENTS | COMPACTED),
     TopicPlan("loose", 2, {"min.insync.replicas": "1", "unclean.leader.election.enable": "true"}),
     TopicPlan("rescued", 1, {"min.insync.replicas": "1"}),
+    TopicPlan("crowd", 40, {"min.insync.replicas": "2"}),
 )
+PASSING = "passing-"
+"""So begin the names of topics that come and go by the dozen, and that nobody uses."""
 OFFSETS = "__consumer_offsets"
 OFFSETS_PARTITIONS = 3
 OF_GROUPS = TopicPlan(OFFSETS, OFFSETS_PARTITIONS, {"cleanup.policy": "compact"})

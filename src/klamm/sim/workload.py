@@ -18,7 +18,7 @@ from klamm.sim.clients.stranger import Stranger
 from klamm.sim.cluster import Cluster
 from klamm.sim.groups import Groups
 from klamm.sim.plan import Plan, rack_names
-from klamm.sim.topics import AGAIN, OF_GROUPS, TopicPlan, topics_of
+from klamm.sim.topics import AGAIN, OF_GROUPS, PASSING, TopicPlan, topics_of
 from klamm.sim.trimming import Trimming
 from klamm.sim.voters import VoterChanges
 from klamm.sim.world import World
@@ -26,6 +26,7 @@ from klamm.sim.world import World
 FIRST_CLIENT_PORT = 20_000
 ALL = -1
 FACTOR = 3
+MOST_IN_THE_CROWD = 100
 FIRST_VERSION_BY_ID = 13
 PRODUCER_VERSIONS = (3, 7, 9, 11, 13)
 CONSUMER_VERSIONS = (4, 7, 11, 12, 13, 15, 17)
@@ -152,6 +153,7 @@ class Workload:
             "configure": self._configure,
             "change voters": self._voters.change,
             "elect unclean": lambda then: self.admin.elect_unclean("rescued", [0], then),
+            "change the crowd": self._change_the_crowd,
             "delete records": lambda then: self._trimming.delete_records(self.admin, then),
         }
         self._world.tell(f"admin: {name}")
@@ -179,6 +181,32 @@ class Workload:
     def _elect_preferred(self, then: Callable[[Any], None]) -> None:
         topic = self._chance.choice(self._moved)
         self.admin.elect_preferred(topic, list(range(self._partitions[topic])), then)
+
+    def _change_the_crowd(self, then: Callable[[Any], None]) -> None:
+        """Something that concerns all of its partitions, or all there are."""
+        name, count = "crowd", self._partitions["crowd"]
+        brokers = sorted(self._cluster.machines)
+        match self._chance.randrange(6):
+            case 0:
+                self.admin.reassign_all(name, [self._chance.sample(brokers, FACTOR) for _ in range(count)], then)
+            case 1:
+                self.admin.reassign_all(name, [None] * count, then)
+            case 2:
+                self.admin.elect_preferred_everywhere(then)
+            case 3:
+                self._partitions[name] = min(count + 20, MOST_IN_THE_CROWD)
+                self.admin.add_partitions(name, self._partitions[name], then)
+            case 4:
+                self.admin.configure_brokers("log.segment.bytes", self._chance.choice(("1048576", "4194304")), then)
+            case _:
+                self._pass_by(then)
+
+    def _pass_by(self, then: Callable[[Any], None]) -> None:
+        """Many topics come and go."""
+        names = [f"{PASSING}{number}" for number in range(self._chance.randint(5, 20))]
+        self.admin.create_many(
+            names, self._chance.randint(1, 4), FACTOR, lambda answer: self.admin.delete_many(names, then)
+        )
 
     def _configure(self, then: Callable[[Any], None]) -> None:
         value = self._chance.choice(("1048576", "2097152", "4194304"))

@@ -4,7 +4,7 @@ One thing at a time, through any broker. What was asked may have happened though
 asked all the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from klamm.ids import BrokerId, Offset
@@ -37,6 +37,7 @@ from klamm.wire.messages.incremental_alter_configs import (
 
 ADMIN_MS = 6_000.0
 TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
 SET = 0
 PREFERRED = 0
 UNCLEAN = 1
@@ -54,8 +55,15 @@ class Admin(Client):
         )
         self.request(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=5_000), then)
 
+    def create_many(self, names: Sequence[str], partitions: int, factor: int, then: Then) -> None:
+        topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=factor) for name in names]
+        self.request(CREATE_TOPICS, CreateTopicsRequest(topics=topics, timeout_ms=5_000), then)
+
     def delete(self, name: str, then: Then) -> None:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
+        self.delete_many([name], then)
+
+    def delete_many(self, names: Sequence[str], then: Then) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=5_000)
         self.request(DELETE_TOPICS, request, then)
 
     def add_partitions(self, name: str, count: int, then: Then) -> None:
@@ -64,12 +72,23 @@ class Admin(Client):
 
     def reassign(self, name: str, index: int, replicas: list[BrokerId] | None, then: Then) -> None:
         """Move it to these replicas, or, without any, stop moving it."""
-        partition = ReassignablePartition(partition_index=index, replicas=replicas)
-        topic = ReassignableTopic(name=name, partitions=[partition])
+        self._reassign(name, [ReassignablePartition(partition_index=index, replicas=replicas)], then)
+
+    def reassign_all(self, name: str, replicas: Sequence[list[BrokerId] | None], then: Then) -> None:
+        """Each of its partitions."""
+        partitions = [ReassignablePartition(partition_index=index, replicas=its) for index, its in enumerate(replicas)]
+        self._reassign(name, partitions, then)
+
+    def _reassign(self, name: str, partitions: list[ReassignablePartition], then: Then) -> None:
+        topic = ReassignableTopic(name=name, partitions=partitions)
         self.request(ALTER_PARTITION_REASSIGNMENTS, AlterPartitionReassignmentsRequest(topics=[topic]), then)
 
     def elect_preferred(self, name: str, indexes: list[int], then: Then) -> None:
         self._elect(PREFERRED, name, indexes, then)
+
+    def elect_preferred_everywhere(self, then: Then) -> None:
+        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=5_000)
+        self.request(ELECT_LEADERS, request, then)
 
     def elect_unclean(self, name: str, indexes: list[int], then: Then) -> None:
         """Where nobody leads, and nobody may who has everything."""
@@ -81,8 +100,15 @@ class Admin(Client):
         self.request(ELECT_LEADERS, request, then)
 
     def configure(self, name: str, key: str, value: str, then: Then) -> None:
+        self._configure(TOPIC_RESOURCE, name, key, value, then)
+
+    def configure_brokers(self, key: str, value: str, then: Then) -> None:
+        """For all of them, and so for every topic that does not say otherwise."""
+        self._configure(BROKER_RESOURCE, "", key, value, then)
+
+    def _configure(self, kind: int, name: str, key: str, value: str, then: Then) -> None:
         config = AlterableConfig(name=key, config_operation=SET, value=value)
-        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=[config])
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
         self.request(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=[resource]), then)
 
     def delete_records(self, name: str, index: int, offset: Offset, then: Then) -> None:

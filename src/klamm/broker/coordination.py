@@ -280,6 +280,9 @@ class Coordination:
         assert isinstance(ticket, _Ticket)
         if not ticket.is_answered:
             ticket.is_answered = True
+            if isinstance(reply, KafkaError):
+                # It may stay until many others are answered, and would keep every frame that it passed through.
+                reply.__traceback__ = None
             ticket.reply = reply
             self._broker.waiting.changed(ticket)
 

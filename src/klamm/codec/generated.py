@@ -50,10 +50,10 @@ class Source:
         yield
         self.depth -= 1
 
-    def end_of_slice(self) -> None:
-        """In a loop over elements: let others have their turn when a slice is full."""
-        self.line("left -= 1")
-        with self.block("if not left:"):
+    def end_of_slice(self, count: str = "1") -> None:
+        """After so many elements: let others have their turn when a slice is full."""
+        self.line(f"left -= {count}")
+        with self.block("if left <= 0:"):
             self.line("yield")
             self.line(f"left = {SLICE_ELEMENTS}")
 

@@ -132,6 +132,8 @@ class _Reader:
             f' else unpack_from(f">{{{count}}}{letter}", buffer, p))'
         )
         self.source.line(f"p += {count} * {size}" if size > 1 else f"p += {count}")
+        if self.in_slices:
+            self.source.end_of_slice(count)
 
     def nested(self, field: Field, target: str, path: str) -> None:
         item = target if target.isidentifier() else self.source.fresh("item")

@@ -4,12 +4,16 @@ All settings are told, set or not: tools read them, change one and write them ba
 cluster-wide default. Left out: groups, client metrics and broker loggers, which have no settings here.
 """
 
-from klamm.broker.answer import Answer, Reply
+from collections.abc import Generator
+
+from klamm.broker.answer import Answer
 from klamm.broker.call import Call
 from klamm.config import ConfigEntry, describe_all_brokers, describe_broker, describe_topic
 from klamm.controller.configs import is_broker_id
 from klamm.controller.names import topic_name_problem
 from klamm.errors import ErrorCode, KafkaError
+from klamm.handlers import long_answer
+from klamm.ids import Now
 from klamm.metadata.image import ResourceType
 from klamm.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -23,17 +27,29 @@ from klamm.wire.messages.describe_configs import (
 MOST_SETTINGS = 100_000
 """In one answer: those of some three thousand topics."""
 
+SLICE_RESOURCES = 20
+"""Each has some forty settings, and each of those a few synonyms."""
+
 
 def handle(request: DescribeConfigsRequest, call: Call) -> Answer:
     # A resource that is named twice is described once, as a set of resources would be.
     wanted = {(each.resource_type, each.resource_name): each for each in request.resources}
+    described = _response(list(wanted.values()), request, call)
+    return long_answer.answer(described, is_long=len(wanted) > SLICE_RESOURCES, now=call.now)
+
+
+def _response(
+    wanted: list[DescribeConfigsResource], request: DescribeConfigsRequest, call: Call
+) -> Generator[None, Now, DescribeConfigsResponse]:
     response = DescribeConfigsResponse(results=[])
     room = MOST_SETTINGS
-    for resource in wanted.values():
+    for number, resource in enumerate(wanted, 1):
         result = _result(resource, request, call, room)
         room -= len(result.configs)
         response.results.append(result)
-    return Reply(response)
+        if number % SLICE_RESOURCES == 0:
+            yield
+    return response
 
 
 def _result(

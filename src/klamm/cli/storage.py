@@ -12,7 +12,7 @@ from random import SystemRandom
 from typing import TYPE_CHECKING, Any
 
 from klamm.cli.options import add_json, add_verb, directory_of, id_of, parser_of
-from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say
+from klamm.cli.saying import FAILED, MISUSED, failed, print_json, say, say_result
 
 if TYPE_CHECKING:
     from klamm.node.inspection import Finding, Inspection, Repair
@@ -143,15 +143,15 @@ def _print(directory: Path, seen: "Inspection", repairs: "list[Repair]", *, is_r
     for finding in seen.findings:
         mark = "DAMAGED" if finding.is_harmful else "note"
         where = "" if finding.offsets is None else f" (offsets {finding.offsets[0]} to {finding.offsets[1] - 1})"
-        print(f"{mark:<8} {finding.path}{where}: {finding.what}")
+        say_result(f"{mark:<8} {finding.path}{where}: {finding.what}")
         if finding.advice and (not finding.is_harmful or finding.repair is None):
-            print(f"{'':<8}   {finding.advice}")
+            say_result(f"{'':<8}   {finding.advice}")
     harmful = [finding for finding in seen.findings if finding.is_harmful]
     if not harmful:
-        print(f"{directory}: {seen.batches} batches read, nothing is damaged")
+        say_result(f"{directory}: {seen.batches} batches read, nothing is damaged")
         return
     for repair in repairs:
-        print(f"{'doing' if does else 'would':<8} {repair.what}")
+        say_result(f"{'doing' if does else 'would':<8} {repair.what}")
     if is_repair and not does and repairs:
         say("nothing was changed: without --dry-run it is done")
     elif not is_repair and any(finding.repair for finding in harmful):

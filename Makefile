@@ -29,7 +29,7 @@ help:
 	@echo "make sim SEEDS=1000    whole clusters in a simulator, FIRST=0 the first seed, every promise checked"
 	@echo "make chaos RUNS=30     real processes under faults, FIRST=0 the first seed, a minute each, into proof/results/"
 	@echo "make crash             kill -9 a broker a hundred times under load"
-	@echo "make fuzz              a million mutated requests"
+	@echo "make fuzz              the longest step of any frame, and a million mutated requests"
 	@echo "make docs              the tables and pictures of the documentation, made again from the code and a live cluster"
 	@echo "make install           the virtual environment with everything in it"
 
@@ -130,6 +130,7 @@ crash: install compiled
 	$(BIN)/python -m pytest tests/crash -m crash -q
 
 fuzz: install compiled
+	$(BIN)/python -m tests.fuzz.clocked
 	$(BIN)/python -m tests.fuzz
 
 # What is made from the code, and from live clusters.

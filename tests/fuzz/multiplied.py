@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from klamm.codec.compiler import encode
+from klamm.codec.generated import objects
 from klamm.codec.schema import Field, schema_of
 from klamm.handlers import TABLE
 from klamm.wire.apis import API_BY_KEY, API_VERSIONS, request_type
@@ -61,6 +62,8 @@ class Multiplied:
     path: str
     kind: str
     count: int
+    objects: int
+    """What the elements cost of a request's budget."""
     body: bytes
 
     def __str__(self) -> str:
@@ -75,13 +78,15 @@ def versions_of_interest(key: int) -> list[int]:
     return sorted(versions)
 
 
-def frames(most_bytes: int, topic_id: bytes, keys: list[int] | None = None) -> Iterator[Multiplied]:
+def frames(
+    most_bytes: int, topic_id: bytes, keys: list[int] | None = None, kinds: tuple[str, ...] = KINDS
+) -> Iterator[Multiplied]:
     for key in sorted(TABLE) if keys is None else keys:
         for version in versions_of_interest(key):
             if key == API_VERSIONS and version > 3:
                 continue
             for path in array_paths(request_type(key), version):
-                for kind in KINDS:
+                for kind in kinds:
                     frame = multiplied(key, version, path, kind, most_bytes, topic_id)
                     if frame is not None:
                         yield frame
@@ -116,7 +121,7 @@ def multiplied(
         pieces = encoded_request(API_BY_KEY[key], version, 7, "m", maker.request(key, count))
         body = b"".join(map(bytes, pieces))[4:]
         if len(body) <= most_bytes:
-            return Multiplied(key, version, ".".join(path), kind, count, body)
+            return Multiplied(key, version, ".".join(path), kind, count, count * maker.objects_each(key), body)
         count = count * 95 // 100
 
 
@@ -133,6 +138,10 @@ class _Maker:
 
     def size(self, key: int, count: int) -> int:
         return len(encode(self.request(key, count), self._version))
+
+    def objects_each(self, key: int) -> int:
+        assert self._field is not None and isinstance(self._field.of, Field)
+        return objects(self._field.of, self._version, self._version >= API_BY_KEY[key].flexible_from)
 
     def element(self, number: int) -> Any:
         """The one with this number."""

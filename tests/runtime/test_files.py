@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -93,7 +94,7 @@ def failing_files(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     fdatasync = os.fdatasync
 
     def maybe_failing(descriptor: int) -> None:
-        if os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")) in failing:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name in failing:
             raise OSError(errno.EIO, "Input/output error")
         fdatasync(descriptor)
 
@@ -139,7 +140,7 @@ def test_a_name_that_is_not_on_disk_fails_whose_it_is(real_files: RealFiles, mon
     fsync = os.fsync
 
     def maybe_failing(descriptor: int) -> None:
-        if os.readlink(f"/proc/self/fd/{descriptor}").endswith("/b"):
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "b":
             raise OSError(errno.EIO, "Input/output error")
         fsync(descriptor)
 

@@ -178,6 +178,8 @@ class Disk:
         """The number of the call that does not happen any more."""
         self.failure: Callable[[str, str], DiskFailed | None] | None = None
         """Asked before every call, also before reads, with its name and path."""
+        self.owners_flushing = 0
+        """Whose files a flush that is under way brings to disk."""
         self.free_bytes = PLENTY_BYTES
         self.piece_bytes = piece_bytes
         self.discarded: list[Discarded] = []
@@ -319,6 +321,7 @@ class Disk:
 
     def flush_groups(self, groups: Sequence[Sequence[File]]) -> dict[int, DiskFailed]:
         failures: dict[int, DiskFailed] = {}
+        self.owners_flushing = len(groups)
         for number, files in enumerate(groups):
             self.flushed_paths.append([file.path for file in files])
             try:

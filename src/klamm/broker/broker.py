@@ -99,6 +99,8 @@ class Broker:
         self.carry_out: Callable[[Plan[MetadataRecord, Any]], Callable[[Now], CarryingOut[Any]]]
         self.errands: Errands
         self.metadata_recovery_point: Callable[[], Offset]
+        self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
+        """Called when settings may have been altered."""
         self._creation_errors: dict[str, ErrorCode] = {}
         self._tell = tell
         self.flush_wishes: list[FlushWish] = []
@@ -293,3 +295,4 @@ class Broker:
         self.config = self.config.with_dynamic(own, default)
         self.fetch_max_bytes = self.config.integer("fetch.max.bytes")
         self.coordination.configure(self.config)
+        self.on_configured(self.config)

@@ -44,7 +44,7 @@ How the topic of the offsets is made: partitions, copies of each, file size, and
     offsets.topic.num.partitions                          int      50                >=1      fixed
     offsets.topic.replication.factor                      short    3                 >=1      fixed
     offsets.topic.segment.bytes                           int      104857600         >=1      fixed
-    offsets.topic.compression.codec                       int      0                 .        fixed
+    offsets.topic.compression.codec                       int      0                 0..4     fixed
 
 # Transactions
 The longest timeout a transactional producer may ask for.

@@ -3,6 +3,8 @@
 Which setting is exercised where stands in tests/config/test_every_setting_is_exercised.py.
 """
 
+from typing import Any
+
 import pytest
 
 from klamm.broker.facts import PartitionFailed
@@ -15,6 +17,7 @@ from klamm.log.settings import LogSettings
 from klamm.metadata.image import Image
 from klamm.quorum.settings import QuorumSettings
 from klamm.records.compression import Codec
+from klamm.wire.apis import BROKER_HEARTBEAT
 from klamm.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from klamm.wire.messages.find_coordinator import FindCoordinatorRequest
 from klamm.wire.messages.incremental_alter_configs import (
@@ -326,6 +329,29 @@ def test_the_topic_of_the_offsets_is_made_as_asked(asked: str, made: str) -> Non
 def test_offsets_are_compressed_as_asked() -> None:
     world, _ = offsets_topic(offsets_topic_compression_codec="1")
     assert world.broker.coordination._codec is Codec.GZIP
+
+
+# Membership.
+
+
+def test_a_broker_says_so_often_that_it_is_there() -> None:
+    """To its controller, which is the same node here: a heartbeat that is due wakes it."""
+    assert [heartbeats_in_a_second(interval) for interval in ("100", "250")] == [10, 4]
+
+
+def heartbeats_in_a_second(interval: str) -> int:
+    world = World(broker_heartbeat_interval_ms=interval)
+    heard: list[object] = []
+    peers = world.node.cluster.membership._peers
+    ask = peers.ask
+
+    def counted(*arguments: Any, **named: Any) -> None:
+        heard.extend(each for each in arguments if each == BROKER_HEARTBEAT)
+        ask(*arguments, **named)
+
+    peers.ask = counted  # type: ignore[method-assign]
+    world.advance(1_000)
+    return len(heard)
 
 
 # Stopping.

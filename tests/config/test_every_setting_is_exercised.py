@@ -1,7 +1,7 @@
 """Every setting that takes effect is exercised by a test, or by the simulator, with a value other than its default.
 
 `flush.ms` took topics offline, and no test had ever set it; some settings were not even read. So the table says of each
-setting where it is exercised. A new one needs a line; and what a line says is looked up: the test is there, it names the
+setting where it is exercised. A new one needs a line; what a line says is looked up: the test is there, it names the
 setting, and it does not only give it its default.
 """
 
@@ -225,9 +225,8 @@ def source_of(place: str) -> str:
     text = file.read_text(encoding="utf-8")
     if not test:
         return text
-    nodes = {
-        node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    nodes = {node.name: node for node in functions}
     assert test in nodes, f"{path} has no {test}"
     lines = text.split("\n")
     for other, node in nodes.items():

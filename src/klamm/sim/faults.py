@@ -380,14 +380,15 @@ class Nemesis(LastingFaults, OldFiles, Rot):
 
     def _flush_error(self) -> bool:
         """One file, any, of a flush of several owners' files. (While the disk is slow, more come together.)"""
-        machine = self._somebody()
-        if machine is None or not self._budget.may_wipe(machine):
+        running = [each for each in self._cluster.running if not each.is_paused and self._budget.may_wipe(each)]
+        if not running:
             return False
-        machine.flush_ms = 30.0
-        disk, left = machine.disk, [self._chance.randint(0, 6)]
+        machine = self._chance.choice(running)
+        machine.flush_ms = 200.0
+        disk, left = machine.disk, [self._chance.randint(0, 4)]
 
         def spares() -> bool:
-            left[0] -= 1
+            left[0] -= disk.owners_flushing > 1
             return disk.owners_flushing < 2 or left[0] >= 0
 
         self._fail_disk(machine, "flush", DiskFailed("input/output error", errno.EIO), once=True, spares=spares)

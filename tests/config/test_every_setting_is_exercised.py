@@ -17,6 +17,8 @@ from klamm.config import Setting, Status, broker_settings, topic_settings
 ROOT = Path(__file__).parent.parent.parent
 
 EXERCISED = """
+node/test_housekeeping.py::test_producers_of_all_partitions_together_have_a_bound_and_it_is_said_once
+    klamm.broker.max.producers
 broker/test_any_history.py
     replica.lag.time.max.ms
 broker/test_throttles.py::test_a_throttled_follower_catches_up_at_its_rate
@@ -98,6 +100,7 @@ node/test_settings.py::test_a_fetch_returns_at_most_so_many_bytes
 node/test_settings.py::test_a_page_about_topics_has_so_many_partitions
     max.request.partition.size.limit
 node/test_settings.py::test_a_topic_takes_from_its_broker_what_it_does_not_set
+    klamm.partition.max.producers
     compression.type log.cleaner.delete.retention.ms log.cleaner.max.compaction.lag.ms
     log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms log.cleanup.policy
     log.flush.interval.messages log.flush.scheduler.interval.ms log.index.interval.bytes
@@ -111,6 +114,7 @@ node/test_settings.py::test_followers_fetch_as_they_are_told
 node/test_settings.py::test_followers_wait_so_long_for_an_answer
     replica.socket.timeout.ms
 node/test_settings.py::test_groups_are_told
+    klamm.group.max.bytes klamm.groups.max.bytes
     group.consumer.assignment.interval.ms group.consumer.assignors group.consumer.heartbeat.interval.ms
     group.consumer.max.size group.consumer.migration.policy group.consumer.regex.refresh.interval.ms
     group.consumer.session.timeout.ms group.coordinator.rebalance.protocols group.initial.rebalance.delay.ms

@@ -79,6 +79,7 @@ OF_TOPICS: list[tuple[str, str, dict[str, str], str, object]] = [
     ("log.segment.bytes", "1048577", {}, "segment_bytes", 1048577),
     ("log.segment.delete.delay.ms", "714", {}, "file_delete_delay_ms", 714),
     ("message.max.bytes", "715", {}, "max_message_bytes", 715),
+    ("klamm.partition.max.producers", "716", {}, "max_producers", 716),
 ]
 
 
@@ -175,6 +176,8 @@ def test_a_codec_works_as_hard_as_it_is_told_to(kind: str, setting: str, least: 
         ("offsets.retention.check.interval.ms", "7", "offsets_check_ms", 7),
         ("offset.metadata.max.bytes", "8", "metadata_max_bytes", 8),
         ("offsets.commit.timeout.ms", "9", "commit_timeout_ms", 9),
+        ("klamm.group.max.bytes", "10000", "max_group_bytes", 10_000),
+        ("klamm.groups.max.bytes", "10001", "max_groups_bytes", 10_001),
     ],
 )
 def test_groups_are_told(setting: str, value: str, field: str, expected: object) -> None:

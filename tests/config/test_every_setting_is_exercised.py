@@ -87,6 +87,8 @@ node/test_housekeeping.py::test_a_topic_made_anew_is_not_touched_by_the_compacti
     cleanup.policy
 node/test_housekeeping.py::test_records_older_than_retention_go
     file.delete.delay.ms
+node/test_looking.py::test_a_topic_may_do_without
+    klamm.validate.records
 node/test_sessions.py::test_no_room_no_session
     max.incremental.fetch.session.cache.slots
 node/test_settings.py::test_a_broker_hands_over_before_it_stops_or_just_stops

@@ -197,7 +197,7 @@ def test_a_topic_that_is_deleted_meanwhile_fails_nobody(held: World) -> None:
     posted(held, "safe", 1)
     held.flush()
     assert len(held.flushes[0].groups) == 2
-    held.broker.partitions._delete(held.broker.image.topics["safe"])
+    assert len(list(held.broker.partitions.delete(held.broker.image.topics["safe"]))) == 3
     held.flush(error="safe-1/partition.metadata: No such file or directory", fails_for=lambda path: "safe-1" in path)
     assert acknowledged(other.take()).error_code == 0
     assert held.told_of(PartitionFailed) == [] and held.told_of(FlushFailed) == []

@@ -122,9 +122,8 @@ class Member:
                 waiter.deliver(now, in_time)
             if not released and not broker.grown and not broker.slices:
                 break
-        for partition in broker.take_unflushed(now):
-            files, end = partition.log.files_to_flush()
-            files = [*files, *broker.partitions.directories.unflushed_name(partition)]
+        for partition in broker.unflushed.take(now):
+            files, end = broker.files_to_flush(partition)
             self.flushing.append((partition, partition.log, files, end))
         for ask in broker.replication.take_fetches(now):
             waiting = self.fetching_next if ask.leader in self.fetching else self.fetching

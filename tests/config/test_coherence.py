@@ -105,6 +105,12 @@ def test_numbers_that_contradict_each_other() -> None:
     assert problems(broker_heartbeat_interval_ms="5000") == [
         "broker.heartbeat.interval.ms (5000) must not be more than broker.session.timeout.ms (3000)"
     ]
+    for name, least in (("session.timeout", 45_000), ("heartbeat.interval", 5_000)):
+        for bound, value in (("min", least + 1), ("max", least - 1)):
+            setting = f"group.consumer.{bound}.{name}.ms"
+            assert any(setting in problem for problem in problems(**{setting.replace(".", "_"): str(value)}))
+    assert problems(group_consumer_max_heartbeat_interval_ms="5001") == []
+    assert problems(group_consumer_max_session_timeout_ms="45001") == []
     assert problems(queued_max_request_bytes="5")[0].startswith("queued.max.request.bytes must not be less than")
     assert problems(log_retention_hours="0")[0].startswith("log.retention must be -1")
     assert problems(log_retention_ms="0", log_retention_hours="5")[0].startswith("log.retention must be -1")

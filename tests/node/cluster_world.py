@@ -210,12 +210,8 @@ class Member(Owner):
 
     def _flush(self, effect: Flush, life: int) -> None:
         if life == self.lives and self.is_alive:
-            try:
-                self.disk.flush(effect.files)
-            except DiskFailed as failure:
-                self.hear(Flushed(effect.token, str(failure)))
-            else:
-                self.hear(Flushed(effect.token))
+            failures = self.disk.flush_groups(effect.groups)
+            self.hear(Flushed(effect.token, {number: str(error) for number, error in failures.items()}))
 
 
 class ClusterClient(Owner):

@@ -181,8 +181,8 @@ def test_metadata_and_records_share_a_flush(world: World) -> None:
     third.post(creation("new"))
     world.flush()
     assert len(world.flushes) == 1
-    paths = {file.path.split("/")[0] for file in world.flushes[0].files}
-    assert paths == {"safe-0", "__cluster_metadata-0"}
+    groups = [{file.path.split("/")[0] for file in group} for group in world.flushes[0].groups]
+    assert groups == [{"__cluster_metadata-0"}, {"safe-0"}]
     world.flush()
     assert acknowledged(second.take()).base_offset == 1 and third.take().topics[0].error_code == 0
 

@@ -105,15 +105,17 @@ def test_a_damaged_meta_properties(world: World, content: bytes) -> None:
 def test_a_directory_of_somebody_who_is_no_node(name: str) -> None:
     """A node would take logs that are called so for partitions of topics that are gone, and remove them."""
     disk = Disk()
+    disk.make_directory(name.partition("/")[0])
     disk.write_whole(name, b"mine")
     with pytest.raises(WrongDirectory, match=f"no node's .* holds {name.partition('/')[0]}, .* removes"):
         World(disk)
-    assert list(disk.names) == [name] and disk.read_whole(name) == b"mine"
+    assert list(disk.names) == [f"{name.partition('/')[0]}/", name] and disk.read_whole(name) == b"mine"
 
 
 @pytest.mark.parametrize("name", ["lost+found/1", "to-delete/thesis.tex", "one-\N{SUPERSCRIPT TWO}/thesis.tex"])
 def test_a_directory_with_something_else_in_it(name: str) -> None:
     disk = Disk()
+    disk.make_directory(name.partition("/")[0])
     disk.write_whole(name, b"mine")
     World(disk).stop()
     assert disk.read_whole(name) == b"mine"

@@ -231,7 +231,7 @@ def test_a_compaction_waits_for_its_flush() -> None:
     world.holds_flushes = True
     world.advance(20_000)
     assert len(world.flushes) == 1
-    assert all(file.path.endswith(".cleaned") for file in world.flushes[0].files)
+    assert all(file.path.endswith(".cleaned") for group in world.flushes[0].groups for file in group)
     reader = world.connect()
     assert len(read_all(reader, "table")) == 60
     world.flush()

@@ -6,7 +6,7 @@ it back: flushes (`holds_flushes`), the draining of a connection (`Client.is_slo
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
@@ -143,12 +143,16 @@ class World:
         self._wake_ms = None
         self.step(Woke())
 
-    def flush(self, error: str | None = None) -> None:
-        """Perform the flush that was asked for, or let it fail without touching the disk."""
+    def flush(self, error: str | None = None, *, fails_for: Callable[[str], bool] = lambda path: True) -> None:
+        """Perform the flush that was asked for. With an error, groups with files of such paths fail, and no disk is
+        touched."""
         effect = self.flushes.popleft()
         if error is None:
-            error = self._flushed(effect)
-        self.step(Flushed(effect.token, error))
+            self.step(Flushed(effect.token, self._flushed(effect)))
+            return
+        failed = [any(fails_for(file.path) for file in group) for group in effect.groups]
+        assert any(failed), f"nobody has such a file in {effect}"
+        self.step(Flushed(effect.token, {number: error for number, each in enumerate(failed) if each}))
 
     # Connections.
 
@@ -179,7 +183,7 @@ class World:
             elif isinstance(effect, Flush):
                 if isinstance(self.files, RealFiles):
                     # As the driver does it: what is to be flushed is pinned when it is asked for.
-                    self._pinned[effect.token] = self.files.pinned(effect.files)
+                    self._pinned[effect.token] = self.files.pinned(effect.groups)
                 self.flushes.append(effect)
             elif not isinstance(effect, Serve | Stop):
                 self._clients[effect.connection].perform(effect)
@@ -194,19 +198,15 @@ class World:
             else:
                 return
 
-    def _flushed(self, effect: Flush) -> str | None:
-        try:
-            if isinstance(self.files, RealFiles):
-                self._pinned[effect.token].sync()
-            else:
-                self.files.flush(effect.files)
-        except DiskFailed as failure:
-            return str(failure)
-        finally:
-            pinned = self._pinned.pop(effect.token, None)
-            if pinned is not None:
-                pinned.let_go()
-        return None
+    def _flushed(self, effect: Flush) -> dict[int, str]:
+        failures: Mapping[int, DiskFailed]
+        if isinstance(self.files, RealFiles):
+            pinned = self._pinned.pop(effect.token)
+            pinned.sync()
+            failures = pinned.let_go()
+        else:
+            failures = self.files.flush_groups(effect.groups)
+        return {number: str(error) for number, error in failures.items()}
 
     def _set_time(self, monotonic_ms: float) -> None:
         passed_ms = monotonic_ms - BEGINNING.monotonic_ms

@@ -202,6 +202,7 @@ def test_the_epoch_that_was_voted_in_counts_even_where_nothing_was_written_in_it
 )
 def test_a_vote_that_cannot_be_read_is_not_guessed(content: bytes) -> None:
     disk = Disk()
+    disk.make_directory(DIRECTORY)
     disk.write_whole(STATE, content)
     with pytest.raises(UnreadableElection, match="quorum-state"):
         opened(disk).start(NOW)
@@ -209,6 +210,7 @@ def test_a_vote_that_cannot_be_read_is_not_guessed(content: bytes) -> None:
 
 def test_the_state_of_an_older_kafka_is_read() -> None:
     disk = Disk()
+    disk.make_directory(DIRECTORY)
     old = {"clusterId": "", "leaderId": 1, "leaderEpoch": 2, "votedId": -1, "appliedOffset": 0, "currentVoters": []}
     disk.write_whole(STATE, json.dumps({**old, "data_version": 0}).encode())
     assert read_election(disk, DIRECTORY) == Election(epoch=2, leader_id=1)

@@ -1,5 +1,6 @@
 """The driver between a node and the world."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -7,13 +8,12 @@ import pytest
 from klamm.config import BrokerConfig
 from klamm.facts import unheard
 from klamm.ids import Now
-from klamm.log.files import DiskFailed
 from klamm.metadata.image import Endpoint
 from klamm.node.effects import Close, Effect, Flush, Send, Wake
 from klamm.node.events import Closed, Event, Flushed, Woke
 from klamm.runtime.driver import Driver
 from klamm.runtime.facts import Stopped
-from klamm.runtime.files import Pinned, RealFiles
+from klamm.runtime.files import RealFiles
 from klamm.runtime.loop import NEVER, Loop
 from klamm.runtime.observe import log_lines
 from klamm.runtime.process import limits_of
@@ -40,17 +40,17 @@ def test_a_flush_that_fails_while_stopping_is_heard_before_the_node_stops(
 ) -> None:
     """Linux tells of a failed fsync once. If it is not heard, the next one, of the shutdown, seems to succeed."""
 
-    def failing(self: Pinned) -> None:
-        raise DiskFailed("input/output error")
+    def failing(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Pinned, "sync", failing)
+    monkeypatch.setattr("os.fdatasync", failing)
     node, files = Recorder(), RealFiles(tmp_path)
     file = files.file("x")
     file.append(b"x")
     driver = Driver(node, files, Loop(), Limits(), unheard)  # type: ignore[arg-type]
-    driver._perform([Flush(1, [file])])
+    driver._perform([Flush(1, [[file]])])
     driver.stop()
-    assert node.happened == [Flushed(1, "input/output error"), "stop"]
+    assert node.happened == [Flushed(1, {0: "x: Input/output error"}), "stop"]
 
 
 def test_what_happens_while_effects_are_carried_out_has_its_turn_afterwards(tmp_path: Path) -> None:

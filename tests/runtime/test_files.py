@@ -1,12 +1,15 @@
 """Descriptors: how many are open, which numbers they have, and that none is forgotten, nor any directory kept."""
 
+import errno
+import os
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from klamm.runtime.descriptors import FIRST_DESCRIPTOR
-from klamm.runtime.files import RealFiles
+from klamm.runtime.files import SYNC_ALL_FROM, RealFile, RealFiles
 
 
 def test_a_file_that_is_closed_while_somebody_sends_it_is_closed_when_that_is_done(real_files: RealFiles) -> None:
@@ -35,7 +38,7 @@ def test_what_is_opened_for_a_flush_alone_is_closed_after_it(real_files: RealFil
 def test_who_uses_a_file_while_it_is_flushed_finds_it_open_or_opens_it(real_files: RealFiles) -> None:
     real_files.write_whole("log", b"records", durable=False)
     file = real_files.file("log")
-    pinned = real_files.pinned([file])
+    pinned = real_files.pinned([[file]])
     file.append(b" and more")
     pinned.sync()
     pinned.let_go()
@@ -79,3 +82,86 @@ def test_who_may_not_have_others_has_those(real_files: RealFiles, few_descriptor
     file.append(b"x")
     assert file.pinned_descriptor() < FIRST_DESCRIPTOR
     file.unpin()
+
+
+# Flushes of several owners.
+
+
+@pytest.fixture
+def failing_files(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of files whose fdatasync the system refuses."""
+    failing: set[str] = set()
+    fdatasync = os.fdatasync
+
+    def maybe_failing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name in failing:
+            raise OSError(errno.EIO, "Input/output error")
+        fdatasync(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", maybe_failing)
+    return failing
+
+
+def written(real_files: RealFiles, *paths: str) -> list[RealFile]:
+    files = []
+    for path in paths:
+        if "/" in path:
+            real_files.make_directory(path.partition("/")[0])
+        file = real_files.file(path)
+        file.append(b"records")
+        files.append(file)
+    return files
+
+
+def test_a_flush_names_who_failed(real_files: RealFiles, failing_files: set[str]) -> None:
+    """One verdict for all took every partition of a flush offline, and the metadata log with them."""
+    failing_files.add("broken")
+    groups = [written(real_files, "a/log"), written(real_files, "b/fine", "b/broken"), written(real_files, "c/log")]
+    pinned = real_files.pinned(groups)
+    pinned.sync()
+    failures = pinned.let_go()
+    assert {number: str(error) for number, error in failures.items()} == {1: "b/broken: Input/output error"}
+    assert real_files.flush_groups([groups[2], groups[1]]).keys() == {1}
+
+
+def test_of_so_many_files_that_the_file_system_is_asked_who_failed_is_named_as_well(
+    real_files: RealFiles, failing_files: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its error may be for anybody's file, also of another process."""
+    groups = [written(real_files, f"x-{number}/log-{number}") for number in range(SYNC_ALL_FROM)]
+    assert real_files.flush_groups(groups) == {}
+    monkeypatch.setattr(RealFiles, "_sync_file_system", lambda self: False)
+    assert real_files.flush_groups(groups) == {}, "it was for somebody else's"
+    failing_files.add("log-7")
+    assert real_files.flush_groups(groups).keys() == {7}
+
+
+def test_a_name_that_is_not_on_disk_fails_whose_it_is(real_files: RealFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync = os.fsync
+
+    def maybe_failing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "b":
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", maybe_failing)
+    groups = [written(real_files, "a/log"), written(real_files, "b/log"), written(real_files, "c/log")]
+    assert real_files.flush_groups(groups).keys() == {1}
+    monkeypatch.undo()
+    assert real_files.descriptors.unsynced == {f"{real_files.root}/b"}, "and is not taken for synced by the next one"
+
+
+def test_a_flush_makes_no_file(real_files: RealFiles) -> None:
+    """One that was removed came back, empty: a segment that had been truncated away, a snapshot."""
+    (file,) = written(real_files, "a/log")
+    file.remove()
+    real_files.flush([file, real_files.file("a/snapshot")])
+    assert real_files.listing("a") == []
+    assert real_files.descriptors.open_count == 0
+
+
+def test_a_flush_of_what_has_no_directory_fails_alone(real_files: RealFiles) -> None:
+    groups = [[real_files.file("nowhere/name")], written(real_files, "a/log")]
+    assert [str(error) for error in real_files.flush_groups(groups).values()] == [
+        "nowhere/name: No such file or directory"
+    ]

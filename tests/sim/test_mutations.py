@@ -7,11 +7,11 @@ from klamm.sim.mutations import MUTATIONS, Mutation, mutated
 from klamm.sim.plan import DAMAGE_FAULTS, FORGED_FAULTS, drawn_plan
 
 CAUGHT_BY = {
-    "1": 2, "2": 4, "3": 2, "4": 0, "5": 78, "10": 2, "16": 380, "17": 66, "vote": 9, "majority": 0, "dirty": 0,
-    "hasty": 13, "zombie": 31, "stale": 47, "deposed": 21, "shared": 7, "early": 13, "stranger": 2, "follower": 4,
-    "asked": 43, "told": 2, "strays": 5,
+    "1": 2, "2": 6, "3": 3, "4": 0, "5": 95, "10": 2, "16": 94, "17": 95, "verdict": 13, "vote": 9, "majority": 0,
+    "dirty": 0, "hasty": 13, "zombie": 31, "stale": 47, "deposed": 7, "shared": 7, "early": 7, "stranger": 4,
+    "follower": 4, "asked": 43, "told": 2, "strays": 5,
 }  # fmt: skip
-"""The first seed that catches the mutation."""
+"""A seed that catches it, mostly the first one."""
 OF_DAMAGE = {"strays"}
 OF_GROUPS = {"hasty", "zombie", "stale", "deposed", "shared", "early"}
 """The others are looked for in runs without groups."""

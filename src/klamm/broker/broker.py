@@ -26,6 +26,7 @@ from klamm.broker.replication import Replication
 from klamm.broker.sessions import Sessions
 from klamm.broker.storage import Storage
 from klamm.broker.topic_settings import TopicSettings, topic_settings
+from klamm.broker.unflushed import Unflushed, is_sound
 from klamm.broker.waiting import Waiting
 from klamm.config.broker_config import BrokerConfig
 from klamm.controller.controller import Controller
@@ -35,7 +36,6 @@ from klamm.facts import Tell
 from klamm.ids import BrokerId, Now, Offset
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, DiskFull, File, Files
-from klamm.log.settings import FOREVER_MS
 from klamm.machine import Plan
 from klamm.metadata import image as metadata_image
 from klamm.metadata.delta import Changes
@@ -99,11 +99,12 @@ class Broker:
         self.carry_out: Callable[[Plan[MetadataRecord, Any]], Callable[[Now], CarryingOut[Any]]]
         self.errands: Errands
         self.metadata_recovery_point: Callable[[], Offset]
+        self.on_configured: Callable[[BrokerConfig], None] = lambda config: None
+        """Called when settings may have been altered."""
         self._creation_errors: dict[str, ErrorCode] = {}
         self._tell = tell
         self.flush_wishes: list[FlushWish] = []
-        self._unflushed: dict[Partition, None] = {}
-        self._flush_due_ms: dict[Partition, float] = {}
+        self.unflushed = Unflushed()
 
     def open(self, now: Now, *, clean: bool) -> None:
         """Open the logs that the image gives us, and lead those we lead."""
@@ -121,25 +122,28 @@ class Broker:
 
     def _flush_all(self) -> None:
         """Everything in one go, while nobody is served. Who cannot be flushed is offline."""
-        unflushed = [each for each in self.partitions if each.log.recovery_point < each.log.end_offset]
         ends: list[tuple[Partition, Offset]] = []
-        files: list[File] = []
-        for partition in unflushed:
-            try:
-                more, end = partition.log.files_to_flush()
-            except DiskFailed as error:
-                self.disk_failed(partition, error)
-                continue
-            files += [*more, *self.partitions.directories.unflushed_name(partition)]
-            ends.append((partition, end))
-        try:
-            self.files.flush(files)
-        except DiskFailed as error:
-            for partition, _ in ends:
-                self.disk_failed(partition, error)
-            return
-        for partition, end in ends:
-            partition.log.flushed(end)
+        groups: list[list[File]] = []
+        for partition in self.partitions:
+            if is_sound(partition) and partition.log.recovery_point < partition.log.end_offset:
+                try:
+                    files, end = self.files_to_flush(partition)
+                except DiskFailed as error:
+                    self.disk_failed(partition, error)
+                    continue
+                groups.append(files)
+                ends.append((partition, end))
+        failures = self.files.flush_groups(groups)
+        for number, (partition, end) in enumerate(ends):
+            if number in failures:
+                self.disk_failed(partition, failures[number])
+            else:
+                partition.log.flushed(end)
+
+    def files_to_flush(self, partition: Partition) -> tuple[list[File], Offset]:
+        """All that has to reach the disk before the partition's records up to this offset count as flushed."""
+        files, end = partition.log.files_to_flush()
+        return [*files, *self.partitions.directories.unflushed_name(partition)], end
 
     def close(self) -> bool:
         """Everything on disk, then the checkpoints; whether all went well."""
@@ -251,7 +255,7 @@ class Broker:
                 self.waiting.cannot_commit(partition)
             self.waiting.became_durable(partition)
             if partition.is_flushed or partition.log.has_unflushed_segments:
-                self._note_unflushed(partition, now)
+                self.unflushed.note(partition, now)
         if moved:
             announce_all(moved, self.waiting)
 
@@ -285,32 +289,10 @@ class Broker:
         self.announce(partition)
         announce_to_followers((partition,), self.waiting)
 
-    # Flushing.
-
-    def take_unflushed(self, now: Now) -> list[Partition]:
-        """Partitions that have to reach the disk now."""
-        if not self._unflushed and not self._flush_due_ms:
-            return []
-        for partition, due_ms in list(self._flush_due_ms.items()):
-            if due_ms <= now.monotonic_ms:
-                del self._flush_due_ms[partition]
-                self._unflushed[partition] = None
-        unflushed, self._unflushed = self._unflushed, {}
-        return [each for each in unflushed if each.failure is None and not each.deleted]
-
-    def next_flush_due_ms(self) -> float | None:
-        return min(self._flush_due_ms.values()) if self._flush_due_ms else None
-
-    def _note_unflushed(self, partition: Partition, now: Now) -> None:
-        log, settings = partition.log, partition.log.settings
-        if log.has_unflushed_segments or log.end_offset - log.recovery_point >= settings.flush_messages:
-            self._unflushed[partition] = None
-        elif settings.flush_ms < FOREVER_MS:
-            self._flush_due_ms.setdefault(partition, now.monotonic_ms + settings.flush_ms)
-
     def follow_config(self, image: Image) -> None:
         own = image.config_of(ConfigResource(ResourceType.BROKER, str(self.node_id)))
         default = image.config_of(ConfigResource(ResourceType.BROKER, ""))
         self.config = self.config.with_dynamic(own, default)
         self.fetch_max_bytes = self.config.integer("fetch.max.bytes")
         self.coordination.configure(self.config)
+        self.on_configured(self.config)

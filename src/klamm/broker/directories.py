@@ -201,8 +201,8 @@ class Directories:
 
     def unflushed_name(self, partition: Partition) -> list[File]:
         """The file that says whose directory it is, if it is not on disk for sure. Without it, records that are would
-        belong to nobody after a power loss."""
-        if partition.is_name_flushed:
+        belong to nobody after a power loss. A partition without records has neither."""
+        if partition.is_name_flushed or not partition.log.has_directory:
             return []
         partition.is_name_flushed = True
         return [self._files.file(f"{partition.topic_partition}/{PARTITION_METADATA}")]

@@ -31,7 +31,8 @@ ROOM_TO_REVIVE_BYTES = 16 << 20
 @dataclass(slots=True)
 class Chore:
     run: Callable[[Now], Iterator[float]]
-    interval_ms: float
+    interval_ms: float | Callable[[], float]
+    """A function if it may be altered while the broker runs."""
 
 
 class Housekeeping:
@@ -63,7 +64,8 @@ class Housekeeping:
             Chore(self._broker.storage.watch, LOOK_INTERVAL_MS),
         ]
         if config.boolean("log.cleaner.enable"):
-            chores.append(Chore(self._compacting.run, config.integer("log.cleaner.backoff.ms")))
+            backoff_ms = lambda: self._broker.config.integer("log.cleaner.backoff.ms")  # noqa: E731
+            chores.append(Chore(self._compacting.run, backoff_ms))
         return chores
 
     def _expire(self, now: Now) -> Iterator[float]:

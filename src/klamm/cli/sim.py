@@ -13,7 +13,7 @@ from klamm.cli.progress import Progress
 from klamm.cli.saying import FAILED, INTERRUPTED, print_json, say, say_result
 from klamm.sim.coverage import EXPECTED
 from klamm.sim.many import Tally, outcome_of, outcomes, plan_of, shrunk
-from klamm.sim.plan import ALL_FAULTS, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
+from klamm.sim.plan import ALL_FAULTS, FLUSH_TIMES, GROUPS, OPERATIONS, OPERATIONS_OF, Plan
 from klamm.sim.run import Outcome
 from klamm.sim.topics import EXTRA_TOPICS
 
@@ -33,7 +33,7 @@ examples:
 exit code 0: every promise was kept; 1: one was broken; 130: Ctrl-C, after a summary of the runs until then
 """
 
-TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, GROUPS)
+TROUBLES = (*ALL_FAULTS, *OPERATIONS, *OPERATIONS_OF.values(), *EXTRA_TOPICS, FLUSH_TIMES, GROUPS)
 LAST_LINES = 60
 
 

@@ -6,16 +6,12 @@ The controllers of a cluster with a fixed quorum, as id@host:port. Without it or
     controller.quorum.voters                         list     ""          voters     fixed
 Where to ask for the controllers of a cluster whose quorum may change, as host:port.
     controller.quorum.bootstrap.servers              list     ""          servers    fixed
-A controller that is not a voter asks to become one.
-    controller.quorum.auto.join.enable               boolean  false       .          fixed
 A follower of the quorum that could not fetch for this long calls an election.
     controller.quorum.fetch.timeout.ms               int      2000        >=0        fixed
 A candidate that has not won after this time tries again.
     controller.quorum.election.timeout.ms            int      1000        >=0        fixed
 The most that a candidate waits, at random, before it tries again.
     controller.quorum.election.backoff.max.ms        int      1000        >=0        fixed
-How long the leader of the quorum collects records before it writes them as one batch.
-    controller.quorum.append.linger.ms               int      25          >=0        fixed
 How long a node of the quorum waits for another one's answer, and how long it pauses before it asks again.
     controller.quorum.request.timeout.ms             int      2000        >=0        fixed
     controller.quorum.retry.backoff.ms               int      20          >=0        fixed
@@ -39,8 +35,6 @@ How often a broker tells the controller that it is alive.
     broker.heartbeat.interval.ms                     int      500         .          fixed
 A broker that was silent for this long is fenced, and its partitions get other leaders.
     broker.session.timeout.ms                        int      3000        .          fixed
-How long a starting broker tries to register before it gives up.
-    initial.broker.registration.timeout.ms           int      60000       .          fixed
 Leadership goes back to the preferred replicas by itself as soon as they are in sync again.
     auto.leader.rebalance.enable                     boolean  true        .          fixed
 How often the controller looks whether leadership should go back to preferred replicas.

@@ -12,8 +12,6 @@ The most members a group may have.
     group.consumer.max.size                               int      max               >=1      fixed
 Which kinds of group the coordinator serves.
     group.coordinator.rebalance.protocols  list  classic,consumer,streams  some:consumer,classic,share,streams  fixed
-How long the coordinator collects records before it writes them as one batch; -1 lets it choose.
-    group.coordinator.append.linger.ms                    int      -1                >=-1     fixed
 
 # Groups whose assignment the broker makes (KIP-848)
 How often members of such a group report, and the bounds of what a group may set.
@@ -24,10 +22,8 @@ A member that was silent for this long is removed, and the bounds of what a grou
     group.consumer.session.timeout.ms                     int      45000             >=1      fixed
     group.consumer.min.session.timeout.ms                 int      45000             >=1      fixed
     group.consumer.max.session.timeout.ms                 int      60000             >=1      fixed
-Assignments of one group are at least this far apart, and the bounds of what a group may set.
+Assignments of one group are at least this far apart.
     group.consumer.assignment.interval.ms                 int      1000              >=0      cluster
-    group.consumer.min.assignment.interval.ms             int      0                 >=0      fixed
-    group.consumer.max.assignment.interval.ms             int      15000             >=0      fixed
 The ways to assign partitions, the preferred one first.
     group.consumer.assignors                              list     uniform,range     list+    fixed
 Which way a group may change between the classic protocol and the newer one while it lives.
@@ -48,10 +44,7 @@ How the topic of the offsets is made: partitions, copies of each, file size, and
     offsets.topic.num.partitions                          int      50                >=1      fixed
     offsets.topic.replication.factor                      short    3                 >=1      fixed
     offsets.topic.segment.bytes                           int      104857600         >=1      fixed
-    offsets.topic.compression.codec                       int      0                 .        fixed
-How many bytes are read at a time when a coordinator takes over a partition of offsets or transactions.
-    offsets.load.buffer.size                              int      5242880           >=1      fixed
-    transaction.state.log.load.buffer.size                int      5242880           >=1      fixed
+    offsets.topic.compression.codec                       int      0                 0..4     fixed
 
 # Transactions
 The longest timeout a transactional producer may ask for.

@@ -28,7 +28,22 @@ Klamm keeps its own bounds for queues, caches and buffers.
     group.coordinator.cached.buffer.max.bytes             int      1048588       >=524288      cluster
     log.preallocate                                       boolean  false         .             cluster
     max.connection.creation.rate                          int      max           >=0           cluster
+    offsets.load.buffer.size                              int      5242880       >=1           fixed
+    transaction.state.log.load.buffer.size                int      5242880       >=1           fixed
     early.start.listeners                                 list     -             list?         fixed
+Klamm writes at once what there is, and what comes meanwhile shares the next batch and flush.
+    controller.quorum.append.linger.ms                    int      25            >=0           fixed
+    group.coordinator.append.linger.ms                    int      -1            >=-1          fixed
+A Klamm node goes on trying for as long as it runs, and waits for an answer as long as there is a use for it.
+    initial.broker.registration.timeout.ms                int      60000         .             fixed
+    request.timeout.ms                                    int      30000         .             fixed
+    socket.connection.setup.timeout.ms                    long     10000         .             fixed
+    socket.connection.setup.timeout.max.ms                long     30000         .             fixed
+Klamm looks after its logs for the first time when the interval has passed.
+    ~log.initial.task.delay.ms                            long     30000         >=0           fixed
+Groups have no settings of their own yet, which these would bound.
+    group.consumer.min.assignment.interval.ms             int      0             >=0           fixed
+    group.consumer.max.assignment.interval.ms             int      15000         >=0           fixed
 Klamm wakes a waiting request when its time has come: there is no purgatory to purge.
     fetch.purgatory.purge.interval.requests               int      1000          .             fixed
     producer.purgatory.purge.interval.requests            int      1000          .             fixed

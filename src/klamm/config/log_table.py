@@ -12,8 +12,6 @@ The recovery point is written down this often: after a crash, only what came lat
     log.flush.offset.checkpoint.interval.ms        int      60000            >=0           fixed
 The start of each log is written down this often, so that deleted records stay deleted after a crash.
     log.flush.start.offset.checkpoint.interval.ms  int      60000            >=0           fixed
-How long after the start the first housekeeping of the logs waits.
-    ~log.initial.task.delay.ms                     long     30000            >=0           fixed
 
 # Segments
 A log is cut into files of at most this size.

@@ -94,6 +94,8 @@ Delegation tokens are not implemented yet: remove these settings.
     delegation.token.max.lifetime.ms                     long      604800000        >=1           fixed
     delegation.token.secret.key                          password  -                .             fixed
     +delegation.token.master.key                         password  -                .             fixed
+Controllers do not join the quorum by themselves yet: add them with kafka-metadata-quorum.sh add-controller.
+    controller.quorum.auto.join.enable                   boolean   false            .             fixed
 Java security providers cannot be loaded here: remove the setting.
     security.providers                                   string    -                .             fixed
 Values cannot be fetched by config providers here: write the values themselves.

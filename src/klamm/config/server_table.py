@@ -46,11 +46,6 @@ How many fetch sessions are remembered, so that a consumer need not repeat its p
     max.incremental.fetch.session.cache.slots  int      1000              >=0           fixed
 How many partitions one answer about topics lists before the client has to ask for the next page.
     max.request.partition.size.limit           int      2000              >=1           fixed
-How long this node waits for the answer of another node.
-    request.timeout.ms                         int      30000             .             fixed
-How long dialling another node may take: the first try, and the most that later tries wait.
-    socket.connection.setup.timeout.ms         long     10000             .             fixed
-    socket.connection.setup.timeout.max.ms     long     30000             .             fixed
 Leaders are moved to other brokers before this one stops.
     controlled.shutdown.enable                 boolean  true              .             fixed
 

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (0): topics partition by partition, in pages, with the eligible leader replicas.
 
 Without names it describes all topics. The answer holds at most `response_partition_limit` partitions (and at most our
-own limit); `next_cursor` says where to go on.
+own limit, `max.request.partition.size.limit`); `next_cursor` says where to go on.
 """
 
 from klamm.broker.answer import Answer, Reply
@@ -19,8 +19,6 @@ from klamm.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-MOST_PARTITIONS = 2000
-
 
 def handle(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
     image = call.broker.image
@@ -28,7 +26,8 @@ def handle(request: DescribeTopicPartitionsRequest, call: Call) -> Answer:
     cursor = request.cursor
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    room = max(1, min(request.response_partition_limit, MOST_PARTITIONS))
+    most = call.broker.config.integer("max.request.partition.size.limit")
+    room = max(1, min(request.response_partition_limit, most))
     response = DescribeTopicPartitionsResponse(topics=[])
     for name in names:
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0

@@ -1,7 +1,8 @@
 """What the log needs from a disk. `runtime/files.py` is the real one, tests and the simulator have their own.
 
 A `File` is a name until it is used; appending to it, even nothing, makes it exist. Appends and truncations reach the
-page cache; `flush` brings them to the disk. What a crash may leave of the rest:
+page cache; `flush` brings them to the disk, and never makes a file: one that is gone is left out, unless its directory
+is gone as well. What a crash may leave of the rest:
 
 - of each file by itself, the bytes that were flushed and any part of what was appended or cut since, perhaps torn;
 - of all names (creations, renames, removals), those changed before the last flush, and of the later ones the first
@@ -14,7 +15,7 @@ A file system frees a gigabyte in a tenth of a second or more, while whoever cut
 cuts more than `piece_bytes` at once, and large files are discarded: renamed by their owner, removed later by others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from klamm.ids import Bytes
@@ -101,4 +102,8 @@ class Files(Protocol):
     def read_whole(self, path: str, /) -> bytes: ...
     def write_whole(self, path: str, data: bytes, /, *, durable: bool = True) -> None: ...
     def flush(self, files: Sequence[File], /) -> None: ...
+    def flush_groups(self, groups: Sequence[Sequence[File]], /) -> Mapping[int, DiskFailed]:
+        """Flush all of them; of which groups, by their numbers, not every file and name is on disk, and why."""
+        ...
+
     def space(self) -> Space: ...

@@ -18,7 +18,7 @@ Chore: TypeAlias = Callable[[Now], Iterator[float]]
 @dataclass(slots=True)
 class _Entry:
     chore: Chore
-    interval_ms: float
+    interval_ms: Callable[[], float]
     due_ms: float
     under_way: Iterator[float] | None = None
 
@@ -29,8 +29,9 @@ class Chores:
         self._entries: list[_Entry] = []
         self.next_due_ms: float | None = None
 
-    def add(self, chore: Chore, interval_ms: float, now: Now) -> None:
-        self._entries.append(_Entry(chore, interval_ms, now.monotonic_ms + interval_ms))
+    def add(self, chore: Chore, interval_ms: float | Callable[[], float], now: Now) -> None:
+        asked = interval_ms if callable(interval_ms) else lambda: interval_ms
+        self._entries.append(_Entry(chore, asked, now.monotonic_ms + asked()))
         self._look_ahead()
 
     def run_slice(self, now: Now) -> None:
@@ -55,7 +56,7 @@ class Chores:
 
     def _done(self, entry: _Entry, now: Now) -> None:
         entry.under_way = None
-        entry.due_ms = now.monotonic_ms + entry.interval_ms
+        entry.due_ms = now.monotonic_ms + entry.interval_ms()
 
     def _look_ahead(self) -> None:
         self.next_due_ms = min((entry.due_ms for entry in self._entries), default=None)

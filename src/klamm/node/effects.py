@@ -49,10 +49,13 @@ class Close:
 
 @dataclass(slots=True)
 class Flush:
-    """Bring these files to disk, then say `Flushed(token)`. One at a time: the next is asked for after that."""
+    """Bring these files to disk, then say `Flushed(token)`. One at a time: the next is asked for after that.
+
+    Each group is of one owner, who counts on nothing of it before all of it is there. What fails in one is of no
+    concern to the others."""
 
     token: int
-    files: Sequence[File]
+    groups: Sequence[Sequence[File]]
 
 
 @dataclass(slots=True)

@@ -19,6 +19,8 @@ from klamm.wire.messages.create_topics import (
 
 TIMEOUT_MS = 10_000.0
 BROKERS_DEFAULT = -1
+SMALLEST_SEGMENT_BYTES = 1 << 20
+"""A topic takes no less, and one that cannot be created would be waited for without end."""
 PASSING = (ErrorCode.NOT_CONTROLLER, ErrorCode.STALE_BROKER_EPOCH, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 """Errors between us and the controller that are no affair of the client's: it asks again."""
 
@@ -80,7 +82,7 @@ class Errands:
         settings = {
             "cleanup.policy": "compact",
             "compression.type": "producer",
-            "segment.bytes": str(config.integer("offsets.topic.segment.bytes")),
+            "segment.bytes": str(max(config.integer("offsets.topic.segment.bytes"), SMALLEST_SEGMENT_BYTES)),
         }
         topic = CreatableTopic(
             name=CONSUMER_OFFSETS,

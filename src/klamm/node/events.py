@@ -3,8 +3,8 @@
 A `memoryview` in an event is valid during that step only: the buffer behind it is used again.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 
@@ -48,10 +48,10 @@ class Closed:
 
 @dataclass(slots=True)
 class Flushed:
-    """The files of a `Flush` are on disk, or `error` says why nobody may believe so."""
+    """The files of a `Flush` are on disk, but for the groups of these numbers: why nobody may believe so of them."""
 
     token: int
-    error: str | None = None
+    failures: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

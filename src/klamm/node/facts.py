@@ -126,7 +126,9 @@ class ChoreFailed(Fact):
 
 class FlushFailed(Fact):
     level = "error"
+    logs: int
     reason: str
 
     def __str__(self) -> str:
-        return f"could not bring data to disk ({self.reason}); these logs are offline until a restart recovers them"
+        logs = "a log" if self.logs == 1 else f"{self.logs} logs"
+        return f"could not bring {logs} to disk ({self.reason}); offline until a restart recovers what is there"

@@ -40,11 +40,12 @@ class Leaving:
             return
         self._stage = Stage.HANDING_OVER
         others = [each for each in self._broker.image.brokers.values() if each.broker_id != self._broker.node_id]
-        if self._membership.is_serving and any(broker.is_active for broker in others):
+        hands_over = self._broker.config.boolean("controlled.shutdown.enable")
+        if hands_over and self._membership.is_serving and any(broker.is_active for broker in others):
             self.due_ms = now.monotonic_ms + STOPPING_MS
             self._membership.begin_to_stop(now)
         else:
-            # Nobody to hand over to.
+            # Nobody to hand over to, or nothing that we should.
             self._go_on(now)
 
     @property

@@ -53,7 +53,8 @@ class Metadata:
         self._controller: Controller | None = None
         self._controller_epoch = -1
         self._wanted: tuple[list[File], Offset] | None = None
-        self._failure: str | None = None
+        self.failure: str | None = None
+        """Why nothing more is decided here."""
         self._seen: object = None
         self._leadership: tuple[BrokerId, Epoch] = (NO_BROKER, -1)
         self.is_busy = False
@@ -120,8 +121,8 @@ class Metadata:
         return plan.response, offset, refusal
 
     def _check_controller(self, controller: Controller | None) -> None:
-        if self._failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
+        if self.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.failure)
         if controller is None or self._controller is not controller:
             raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
@@ -205,7 +206,7 @@ class Metadata:
                 break
             if ready.snapshot is not None or ready.committed:
                 self._applier.take(ready.snapshot, ready.committed, now)
-        if raft.log.failed is not None and self._failure is None:
+        if raft.log.failed is not None and self.failure is None:
             self.fail(raft.log.failed, now)
         self._follow_leadership(now)
         if raft.position != self._seen:
@@ -227,7 +228,7 @@ class Metadata:
     def has_ended(self) -> bool:
         """Whether this node will never hear again what the cluster decides. Then it must not go on as if it did; the
         others will do without it. (A node alone stays, and serves what it has.)"""
-        return self._failure is not None and len(self._raft.voters) > 1
+        return self.failure is not None and len(self._raft.voters) > 1
 
     def _applied(self, changes: Changes, now: Now) -> None:
         """There is another image."""
@@ -262,7 +263,7 @@ class Metadata:
 
     def _follow_leadership(self, now: Now) -> None:
         raft = self._raft
-        if self._failure is not None and len(raft.voters) == 1:
+        if self.failure is not None and len(raft.voters) == 1:
             # Nobody else will ever lead: this controller stays, to say why it decides nothing.
             return
         if self._controller is not None and (not raft.is_leader or raft.epoch != self._controller_epoch):
@@ -305,7 +306,7 @@ class Metadata:
 
     def fail(self, reason: str, now: Now) -> None:
         """The metadata log broke a promise: nothing more is decided here until a restart recovers it."""
-        self._failure = f"The metadata log is offline: {reason}"
+        self.failure = f"The metadata log is offline: {reason}"
         self._raft.flush_failed(reason)
         self._broker.life.distrust()
         self._tell(MetadataFailed(reason))
@@ -321,10 +322,10 @@ class Metadata:
 
     def close(self) -> bool:
         """After the last step: what was proposed is flushed, whether or not somebody waited for it. Whether it was."""
-        if self._failure is None:
+        if self.failure is None:
             try:
                 self._raft.close_cleanly()
             except DiskFailed as error:
-                self._failure = str(error)
+                self.failure = str(error)
                 self._tell(MetadataFailed(str(error)))
-        return self._failure is None
+        return self.failure is None

@@ -13,7 +13,7 @@ from typing import Any
 from klamm.broker.broker import Broker
 from klamm.facts import Tell
 from klamm.ids import Now
-from klamm.log.files import Files
+from klamm.log.files import DiskFailed, Files
 from klamm.metadata.image import Endpoint
 from klamm.node.chores import Chores
 from klamm.node.cluster import Cluster
@@ -128,8 +128,10 @@ class Node:
             flush = next((effect for effect in effects if isinstance(effect, Flush)), None)
             if flush is not None:
                 effects.remove(flush)
-                self._files.flush(flush.files)
-                self._flushing.done(flush.token, None, now)
+                failures = self._files.flush_groups(flush.groups)
+                self._flushing.done(flush.token, {number: str(error) for number, error in failures.items()}, now)
+                if failures and self.cluster.metadata.failure is not None:
+                    raise DiskFailed(self.cluster.metadata.failure)
             elif self.broker.own_slices:
                 self.broker.own_slices.run_slice(now)
             else:
@@ -207,7 +209,7 @@ class Node:
             self.cluster.confirmations.closed(event.connection)
 
     def _flushed(self, event: Flushed, now: Now) -> None:
-        self._flushing.done(event.token, event.error, now)
+        self._flushing.done(event.token, event.failures, now)
 
     def _woke(self, event: Woke, now: Now) -> None:
         self._wake_ms = None

@@ -15,7 +15,6 @@ from queue import SimpleQueue
 
 from klamm.facts import Tell
 from klamm.ids import Now
-from klamm.log.files import DiskFailed
 from klamm.metadata.image import Endpoint
 from klamm.node.effects import Close, Dial, Effect, Flush, Pause, Resume, Send, Serve, Stop, Wake, Yield
 from klamm.node.events import Closed, Drained, Event, Flushed, Opened, Received, Refused, Woke, Yielded
@@ -192,12 +191,7 @@ class Driver:
                     server.close_after_sending(effect.connection)
 
     def _flush(self, effect: Flush) -> None:
-        try:
-            pinned = self._files.pinned(effect.files)
-        except DiskFailed as failure:
-            self.loop.call_soon(partial(self.step, Flushed(effect.token, str(failure))))
-            return
-        self._flusher.flush(effect.token, pinned)
+        self._flusher.flush(effect.token, self._files.pinned(effect.groups))
 
 
 class Flusher:
@@ -222,14 +216,9 @@ class Flusher:
     def _run(self) -> None:
         while (wish := self._wishes.get()) is not None:
             token, pinned = wish
-            error = None
-            try:
-                pinned.sync()
-            except Exception as failure:
-                # Whatever it was: who waits for this flush must hear that it did not happen.
-                error = str(failure)
-            self._driver.loop.call_soon(partial(self._done, token, pinned, error))
+            pinned.sync()
+            self._driver.loop.call_soon(partial(self._done, token, pinned))
 
-    def _done(self, token: int, pinned: Pinned, error: str | None) -> None:
-        pinned.let_go()
-        self._driver.step(Flushed(token, error))
+    def _done(self, token: int, pinned: Pinned) -> None:
+        failures = {number: str(error) for number, error in pinned.let_go().items()}
+        self._driver.step(Flushed(token, failures))

@@ -120,12 +120,22 @@ class RealFile:
         self._pins += 1
         return descriptor
 
-    def pin_for_flush(self) -> None:
-        """Most files that are flushed are in use. Checkpoints and snapshots are not: they were written as a whole, and
+    def pin_for_flush(self) -> bool:
+        """Whether there is something to flush: not if the file was removed meanwhile, and a flush makes none.
+
+        Most files that are flushed are in use. Checkpoints and snapshots are not: they were written as a whole, and
         each time they are another file of the same name."""
         was_open = self._descriptor >= 0
-        self.pinned_descriptor()
+        if not was_open:
+            try:
+                self._open(os.O_RDWR)
+            except DiskFailed as error:
+                if error.errno == errno.ENOENT and os.path.exists(os.path.dirname(self.full_path)):
+                    return False
+                raise
+        self._pins += 1
         self._close_when_let_go |= not was_open
+        return True
 
     def unpin(self) -> None:
         assert self._pins > 0
@@ -151,14 +161,16 @@ class RealFile:
             return False
         return True
 
-    def _open(self) -> int:
+    def _open(self, flags: int = os.O_RDWR | os.O_CREAT) -> int:
         self._close_when_let_go = False
         with disk_errors(self.path):
             self._descriptors.make_room()
             try:
                 self._descriptor = self._descriptors.opened_for(self.full_path, os.O_RDWR)
             except FileNotFoundError:
-                self._descriptor = self._descriptors.opened_for(self.full_path, os.O_RDWR | os.O_CREAT)
+                if not flags & os.O_CREAT:
+                    raise
+                self._descriptor = self._descriptors.opened_for(self.full_path, flags)
                 self._descriptors.name_changed(self.full_path)
         self._descriptors.opened(self)
         return self._descriptor
@@ -302,42 +314,50 @@ class RealFiles:
                 self.descriptors.name_changed(full_path)
 
     def flush(self, files: Sequence[File]) -> None:
-        if len(files) >= SYNC_ALL_FROM:
-            self._sync_file_system()
-            self.descriptors.unsynced.clear()
-            return
-        pinned = self.pinned(files)
-        try:
-            pinned.sync()
-        finally:
-            pinned.let_go()
+        for error in self.flush_groups([files]).values():
+            raise error
 
-    def _sync_file_system(self) -> None:
-        """Everything at once, which for thousands of files takes a fraction of the time of one after the other."""
-        from ctypes import CDLL, get_errno
+    def flush_groups(self, groups: Sequence[Sequence[File]]) -> dict[int, DiskFailed]:
+        if sum(map(len, groups)) >= SYNC_ALL_FROM and self._sync_file_system():
+            self.descriptors.unsynced.clear()
+            return {}
+        failures: dict[int, DiskFailed] = {}
+        for number, files in enumerate(groups):
+            # One at a time, so that no more files are open at once than a group has.
+            pinned = self.pinned([files])
+            pinned.sync()
+            for error in pinned.let_go().values():
+                failures[number] = error
+        return failures
+
+    def _sync_file_system(self) -> bool:
+        """Everything at once, which for thousands of files takes a fraction of the time of one after the other. If that
+        fails, it may be for any file on it, somebody else's too: then each of ours has to be asked. (Linux keeps what
+        went wrong with a file until somebody has been told of it by that file.)"""
+        from ctypes import CDLL
 
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if CDLL(None, use_errno=True).syncfs(descriptor) != 0:
-                raise disk_failed(OSError(get_errno(), os.strerror(get_errno())), "the data directory")
+            return bool(CDLL(None).syncfs(descriptor) == 0)
         finally:
             os.close(descriptor)
 
-    def pinned(self, files: Iterable[File]) -> "Pinned":
-        """Pin files for a flush, which may happen in another thread."""
-        pinned: list[RealFile] = []
+    def pinned(self, groups: Iterable[Sequence[File]]) -> "Pinned":
+        """Pin groups of files for a flush, which may happen in another thread."""
+        return Pinned(self.descriptors, [self._pinned_group(files) for files in groups])
+
+    def _pinned_group(self, files: Sequence[File]) -> "_Group":
+        group = _Group()
         try:
             for file in files:
                 assert isinstance(file, RealFile)
-                file.pin_for_flush()
-                pinned.append(file)
-        except DiskFailed:
-            for file in pinned:
-                file.unpin()
-            raise
-        directories = {os.path.dirname(file.full_path) for file in pinned} & self.descriptors.unsynced
-        self.descriptors.unsynced -= directories
-        return Pinned(pinned, sorted(directories))
+                if file.pin_for_flush():
+                    group.files.append(file)
+        except DiskFailed as error:
+            group.error = error
+        # Of files that are gone too, since that they are gone has to be on disk as well.
+        group.directories = {os.path.dirname(file.full_path) for file in files if isinstance(file, RealFile)}
+        return group
 
     def close(self) -> None:
         """Let go of every descriptor. Whoever uses a file after this opens it again."""
@@ -349,28 +369,80 @@ class RealFiles:
         return Space(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
+class _Group:
+    """Files of one owner."""
+
+    __slots__ = ("directories", "error", "files")
+
+    def __init__(self) -> None:
+        self.files: list[RealFile] = []
+        self.directories: set[str] = set()
+        self.error: Exception | None = None
+        """Why not all of it is on disk."""
+
+
 class Pinned:
-    """Files that stay open until they are on disk, and the directories in which their names, or others, changed."""
+    """Groups of files that stay open until they are on disk, and the directories in which their names, or others,
+    changed. Somebody has to let go of them, whatever became of it."""
 
-    __slots__ = ("_directories", "_files")
+    __slots__ = ("_descriptors", "_directories", "_groups")
 
-    def __init__(self, files: Sequence[RealFile], directories: Sequence[str]) -> None:
-        self._files = files
-        self._directories = directories
+    def __init__(self, descriptors: Descriptors, groups: Sequence[_Group]) -> None:
+        self._descriptors = descriptors
+        self._groups = groups
+        changed = {directory for group in groups for directory in group.directories} & descriptors.unsynced
+        descriptors.unsynced -= changed
+        self._directories: dict[str, Exception | None] = dict.fromkeys(sorted(changed))
 
     def sync(self) -> None:
-        """Bring bytes and names to disk. Safe in another thread: it touches nothing of theirs that changes."""
-        for file in self._files:
+        """Bring bytes and names to disk. Safe in another thread: it touches nothing of theirs that changes.
+
+        A group that has failed is given up; the others are not held up by it."""
+        for group in self._groups:
+            if group.error is None:
+                group.error = _error_of(group.files)
+        for directory in self._directories:
+            self._directories[directory] = _error_of_directory(directory)
+        for group in self._groups:
+            for directory in sorted(group.directories):
+                group.error = group.error or self._directories.get(directory)
+
+    def let_go(self) -> dict[int, DiskFailed]:
+        """In the thread of the files again: the groups of which not everything is on disk, and why."""
+        failures = {}
+        for number, group in enumerate(self._groups):
+            for file in group.files:
+                file.unpin()
+            if group.error is not None:
+                failures[number] = _as_disk_failed(group.error)
+        # Whoever needs these names next has to hear the same, or find them on disk after all.
+        self._descriptors.unsynced |= {each for each, error in self._directories.items() if error is not None}
+        return failures
+
+
+def _error_of(files: Sequence[RealFile]) -> Exception | None:
+    try:
+        for file in files:
             with disk_errors(file.path):
                 os.fdatasync(file._descriptor)
-        for directory in self._directories:
-            # A directory that is gone belonged to a topic that was deleted meanwhile. Nobody waits for it.
-            with disk_errors(directory), contextlib.suppress(FileNotFoundError):
-                _sync_directory(directory)
+    except Exception as error:
+        # Whatever it was: who waits for this flush must hear that it did not happen.
+        return error
+    return None
 
-    def let_go(self) -> None:
-        for file in self._files:
-            file.unpin()
+
+def _error_of_directory(path: str) -> Exception | None:
+    try:
+        # A directory that is gone belonged to a topic that was deleted meanwhile. Nobody waits for it.
+        with disk_errors(path), contextlib.suppress(FileNotFoundError):
+            _sync_directory(path)
+    except Exception as error:
+        return error
+    return None
+
+
+def _as_disk_failed(error: Exception) -> DiskFailed:
+    return error if isinstance(error, DiskFailed) else DiskFailed(f"{type(error).__name__}: {error}")
 
 
 def _sync_directory(path: str) -> None:

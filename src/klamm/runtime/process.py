@@ -4,11 +4,13 @@ Other nodes are answered as soon as the directory is open. Clients are answered,
 counts on this broker.
 """
 
+import contextlib
 import gc
 import shlex
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from errno import EADDRINUSE
 from pathlib import Path
 from random import SystemRandom
@@ -92,6 +94,7 @@ class Running:
         node = assembled(config, self._files, SystemRandom(), tell, cluster_id, boot_id())
         self.driver = Driver(node, self._files, loop, limits_of(config, self._files), tell, make_dialer)
         self.driver.counts = node.cluster.dispatch.counts
+        node.broker.on_configured = lambda config: self.driver.server.limit(limits_of(config, self._files))
         self._monitoring = Monitoring(self.driver, facts) if config.metrics_place is not None else None
         self._on_end: Callable[[bool], None] = lambda clean: None
         self._is_closing = False
@@ -168,12 +171,25 @@ def boot_id() -> str | None:
 
 def limits_of(config: BrokerConfig, files: RealFiles) -> Limits:
     idle_ms = config.integer("connections.max.idle.ms")
-    return Limits(
+    queued_bytes = config.integer("queued.max.request.bytes")
+    limits = Limits(
         max_frame_bytes=config.integer("socket.request.max.bytes"),
         max_connections=min(config.integer("max.connections"), files.descriptors.for_others()),
         max_connections_per_ip=config.integer("max.connections.per.ip"),
+        connections_of=_exceptions(config.text("max.connections.per.ip.overrides") or ""),
         max_idle_ms=idle_ms if idle_ms >= 0 else NEVER,
     )
+    return limits if queued_bytes <= 0 else replace(limits, unfinished_bytes=queued_bytes)
+
+
+def _exceptions(overrides: str) -> dict[str, int]:
+    """`host:count,host:count`, by every address that the host has."""
+    found: dict[str, int] = {}
+    for entry in filter(None, (part.strip() for part in overrides.split(","))):
+        host, _, count = entry.rpartition(":")
+        with contextlib.suppress(OSError):
+            found |= {str(each[4][0]): int(count) for each in socket.getaddrinfo(host.strip("[]"), None)}
+    return found
 
 
 def bound(driver: Driver, config: BrokerConfig) -> Listener:

@@ -7,8 +7,8 @@ hold together has a bound (`room.py`).
 import contextlib
 import errno
 import socket
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -57,6 +57,8 @@ class Limits:
     max_connections: int = 1 << 31
     max_connections_per_ip: int = 1 << 31
     max_idle_ms: float = 600_000.0
+    connections_of: Mapping[str, int] = field(default_factory=dict)
+    """How many connections of these addresses are held, in the place of `max_connections_per_ip`."""
     unfinished_bytes: int = 64 << 20
 
 
@@ -76,6 +78,10 @@ class Server:
         self._sweep = loop.alarm(self._sweep_idle)
         self._sweep.at_ms = monotonic_ms() + SWEEP_MS
         self._accept_again = loop.alarm(self._watch_listeners)
+
+    def limit(self, limits: Limits) -> None:
+        """From now on, for connections to come. The room for unfinished frames stays what it was."""
+        self._limits = limits
 
     def bind(self, host: str, port: int) -> int:
         """Take this address, without answering on it yet; the port that was really taken."""
@@ -327,9 +333,8 @@ class Server:
 
     def _may_connect(self, ip: str) -> bool:
         limits = self._limits
-        return (
-            len(self._connections) < limits.max_connections and self._per_ip.get(ip, 0) < limits.max_connections_per_ip
-        )
+        of_this_ip = limits.connections_of.get(ip, limits.max_connections_per_ip)
+        return len(self._connections) < limits.max_connections and self._per_ip.get(ip, 0) < of_this_ip
 
     def _on_ready(self, connection: Connection) -> Callable[[int], None]:
         def on_ready(events: int) -> None:

@@ -146,9 +146,18 @@ class MemoryFile:
         self._disk.change_name(("rename", self.path, new_path))
         self.path = new_path
 
+    def flush(self) -> None:
+        """One that is gone is left out, unless its directory is gone too: a flush makes no file."""
+        self._disk.changing("flush", self.path, self._life)
+        if self._inode is not None:
+            self._inode.flush()
+        else:
+            self._disk.check_directory_of(self.path)
+
     @property
     def inode(self) -> Inode:
         if self._inode is None:
+            self._disk.check_directory_of(self.path)
             self._inode = Inode()
             self._disk.change_name(("link", self.path, self._inode))
         return self._inode
@@ -169,12 +178,14 @@ class Disk:
         """The number of the call that does not happen any more."""
         self.failure: Callable[[str, str], DiskFailed | None] | None = None
         """Asked before every call, also before reads, with its name and path."""
+        self.owners_flushing = 0
+        """Whose files a flush that is under way brings to disk."""
         self.free_bytes = PLENTY_BYTES
         self.piece_bytes = piece_bytes
         self.discarded: list[Discarded] = []
         """What nobody has begun to remove."""
         self.flushed_paths: list[list[str]] = []
-        """What each flush was asked to bring to disk, also those that failed."""
+        """What each group of a flush was to bring to disk, also those that failed."""
 
     # What the world does to it.
 
@@ -295,6 +306,7 @@ class Disk:
 
     def write_whole(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self.changing("write_whole", path, self.life)
+        self.check_directory_of(path)
         inode = Inode(data)
         self.change_name(("link", f"{path}.tmp", inode))
         if durable:
@@ -304,12 +316,23 @@ class Disk:
             self._commit()
 
     def flush(self, files: Sequence[File]) -> None:
-        self.flushed_paths.append([file.path for file in files])
-        self.changing("flush", " ".join(file.path for file in files), self.life)
-        for file in files:
-            assert isinstance(file, MemoryFile)
-            file.inode.flush()
-        self._commit()
+        for error in self.flush_groups([files]).values():
+            raise error
+
+    def flush_groups(self, groups: Sequence[Sequence[File]]) -> dict[int, DiskFailed]:
+        failures: dict[int, DiskFailed] = {}
+        self.owners_flushing = len(groups)
+        for number, files in enumerate(groups):
+            self.flushed_paths.append([file.path for file in files])
+            try:
+                for file in files:
+                    assert isinstance(file, MemoryFile)
+                    file.flush()
+            except DiskFailed as error:
+                failures[number] = error
+        if len(failures) < len(groups):
+            self._commit()
+        return failures
 
     def space(self) -> Space:
         return Space(PLENTY_BYTES, self.free_bytes)
@@ -326,6 +349,11 @@ class Disk:
         assert life == self.life, f"{call} of {path}, which was opened in an earlier life"
         if self.failure is not None and (failure := self.failure(call, path)) is not None:
             raise failure
+
+    def check_directory_of(self, path: str) -> None:
+        directory = path.rpartition("/")[0]
+        if directory and f"{directory}/" not in self.names:
+            raise DiskFailed(f"{path}: No such file or directory", errno.ENOENT)
 
     def change_name(self, change: Change) -> None:
         _rename(self.names, change)

@@ -65,6 +65,7 @@ class Nemesis(LastingFaults, OldFiles, Rot):
             "left behind": self._left_behind,
             "blackout": self._blackout,
             "old file": self.old_file,
+            "flush error": self._flush_error,
             **self.lasting_kinds(),
         }
 
@@ -374,7 +375,23 @@ class Nemesis(LastingFaults, OldFiles, Rot):
         if machine is None or not self._budget.may_wipe(machine):
             return False
         call = self._chance.choice(("append", "flush", "read", "write_whole", "rename", "truncate"))
-        self._fail_disk(machine, call, DiskFailed(f"{call}: input/output error", errno.EIO), once=True)
+        self._fail_disk(machine, call, DiskFailed("input/output error", errno.EIO), once=True)
+        return True
+
+    def _flush_error(self) -> bool:
+        """One file, any, of a flush of several owners' files. (While the disk is slow, more come together.)"""
+        running = [each for each in self._cluster.running if not each.is_paused and self._budget.may_wipe(each)]
+        if not running:
+            return False
+        machine = self._chance.choice(running)
+        machine.flush_ms = 200.0
+        disk, left = machine.disk, [self._chance.randint(0, 4)]
+
+        def spares() -> bool:
+            left[0] -= disk.owners_flushing > 1
+            return disk.owners_flushing < 2 or left[0] >= 0
+
+        self._fail_disk(machine, "flush", DiskFailed("input/output error", errno.EIO), once=True, spares=spares)
         return True
 
     def _disk_full(self) -> bool:
@@ -384,16 +401,19 @@ class Nemesis(LastingFaults, OldFiles, Rot):
         self._fail_disk(machine, "append", DiskFull("no space left", errno.ENOSPC), once=False)
         return True
 
-    def _fail_disk(self, machine: Machine, call: str, error: DiskFailed, *, once: bool) -> None:
+    def _fail_disk(
+        self, machine: Machine, call: str, error: DiskFailed, *, once: bool, spares: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Let these calls fail, one or all, but for those that are spared."""
         self._world.tell(f"{machine.name}'s disk: {call} fails, {error}")
         disk = machine.disk
 
         def failure(name: str, path: str) -> DiskFailed | None:
-            if name != call:
+            if name != call or spares():
                 return None
             if once:
                 disk.failure = None
-            return error
+            return type(error)(f"{path}: {error}", error.errno)
 
         disk.failure = failure
         machine.forget()
@@ -402,6 +422,7 @@ class Nemesis(LastingFaults, OldFiles, Rot):
 
         def mend() -> None:
             machine.is_failing = False
+            machine.flush_ms = FLUSH_MS
             if machine.disk is disk:
                 disk.failure = None
             if machine.lives == life and not machine.is_running:

@@ -1,8 +1,9 @@
 """What a run changes about time and size, so that what takes hours in life comes about within its seconds.
 
 Some seeds keep little of the metadata log, so that who comes late has to load a snapshot; some have leaders that lose
-patience with slow followers soon; some note often up to where logs are flushed. Drawn from a stream of its own. And
-coordinators load what they have of a log in small bites, and decisions are made and taken up in small slices.
+patience with slow followers soon; some note often up to where logs are flushed, some flush all topics after a while or
+after some records. Drawn from a stream of its own. And coordinators load what they have of a log in small bites, and
+decisions are made and taken up in small slices.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from random import Random
 from klamm import slicing
 from klamm.broker import loading
 from klamm.quorum import raft
+from klamm.sim.topics import FLUSH_MS
 
 CLEANING_MS = 2_000.0
 """How often old snapshots and segments of the metadata log are looked for; Kafka's minute is longer than most lives."""
@@ -34,6 +36,10 @@ def drawn_settings(seed: int) -> dict[str, str]:
         }
     if random.random() < 0.5:
         settings["log.flush.offset.checkpoint.interval.ms"] = "1000"
+    if random.random() < 0.2:
+        settings["log.flush.interval.ms"] = random.choice(FLUSH_MS)
+    if random.random() < 0.1:
+        settings["log.flush.interval.messages"] = random.choice(("1", "7"))
     return settings
 
 

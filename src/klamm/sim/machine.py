@@ -325,15 +325,12 @@ class Machine(Host):
     def _flush(self, effect: Flush, life: int) -> None:
         if life != self.lives or self.node is None:
             return
-        error = None
         try:
-            self.disk.flush(effect.files)
-        except DiskFailed as failure:
-            error = str(failure)
+            failures = self.disk.flush_groups(effect.groups)
         except Crashed as crash:
             self._die(crash)
             return
-        self.hear(Flushed(effect.token, error))
+        self.hear(Flushed(effect.token, {number: str(error) for number, error in failures.items()}))
 
     def _begin_removals(self) -> None:
         discarded, self.disk.discarded = self.disk.discarded, []

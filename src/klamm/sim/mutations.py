@@ -24,6 +24,7 @@ from klamm.errors import KafkaError
 from klamm.handlers import fetch, fetch_by_follower
 from klamm.ids import ZERO_UUID, uuid_text
 from klamm.log.producers import ProducerStates
+from klamm.node.flushing import Flushing
 from klamm.node.membership import Membership
 from klamm.partition.leader import Leader
 from klamm.partition.partition import Partition
@@ -106,6 +107,14 @@ def _does_not_wait_for_the_disk(right: Any) -> Any:
         right(self, settings, min_in_sync_replicas)
         self.waits_for_disk = False
         self._see_who_commits()
+
+    return wrong
+
+
+def _one_verdict_for_all(right: Any) -> Any:
+    def wrong(self: Flushing, token: int, failures: Any, now: Any) -> None:
+        reason = next(iter(failures.values()), None)
+        right(self, token, dict.fromkeys(range(len(self._owners)), reason) if reason else {}, now)
 
     return wrong
 
@@ -235,6 +244,7 @@ MUTATIONS = (
     Mutation("10", "a retry is not recognised", ProducerStates, "judge", _no_memory_of_batches),
     Mutation("16", "acknowledged before it is on disk", Partition, "configure", _does_not_wait_for_the_disk),
     Mutation("17", "a damaged log is taken for a shorter one", Membership, "admit_loss", _says_nothing),
+    Mutation("verdict", "one file that fails fails a whole flush", Flushing, "done", _one_verdict_for_all),
     Mutation("vote", "a vote is told before it is on disk", participant, "write_election", _forgetful_vote),
     Mutation("majority", "a majority of replicas counts as committed", Leader, "watermark", _a_majority_will_do),
     Mutation("dirty", "readers are given what is not committed", Partition, "read", _reads_what_is_not_committed),

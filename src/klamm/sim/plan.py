@@ -4,10 +4,10 @@ Each seed has some of the faults and not others, some often and some rarely (swa
 goes wrong at once hides what goes wrong when only one thing does.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
-from klamm.sim.topics import EXTRA_TOPICS
+from klamm.sim.topics import EXTRA_TOPICS, drawn_flush_ms
 
 FAULTS = (
     "kill", "power", "pause", "stop", "die in a step", "cut", "isolate", "one way", "reset", "slow link", "slow disk",
@@ -15,7 +15,7 @@ FAULTS = (
 )  # fmt: skip
 LATER_FAULTS = (
     "old file", "crash loop", "majority returns", "flap", "slow line", "drift", "strobe", "rotten tails", "left behind",
-    "blackout",
+    "blackout", "flush error",
 )  # fmt: skip
 """Drawn from a stream of their own."""
 DAMAGE_FAULTS = ("lost names", "rotten metadata")
@@ -34,6 +34,7 @@ LEAST_OF_GROUPS_MS = 15_000.0
 """Sessions have to end, and others to take over."""
 GROUPS = "groups"
 STRANGER = "stranger"
+FLUSH_TIMES = "flush times"
 CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 """What members of a group speak; in a mixed one, some this and some that."""
 
@@ -68,6 +69,8 @@ class Plan:
     groups: tuple[GroupPlan, ...] = ()
     stranger_ms: float = 0.0
     """How often somebody speaks in a broker's name, on average; never if 0."""
+    flush_ms: dict[str, str] = field(default_factory=dict)
+    """By topic."""
 
     def without(self, *names: str) -> "Plan":
         """The same with fewer faults, operations or topics, or without groups."""
@@ -78,8 +81,15 @@ class Plan:
         stranger_ms = 0.0 if STRANGER in names else self.stranger_ms
         if not groups:
             faults = {name: mean for name, mean in faults.items() if name not in MEMBER_FAULTS}
+        flush_ms = {} if FLUSH_TIMES in names else self.flush_ms
         return replace(
-            self, faults=faults, operations=operations, topics=topics, groups=groups, stranger_ms=stranger_ms
+            self,
+            faults=faults,
+            operations=operations,
+            topics=topics,
+            groups=groups,
+            stranger_ms=stranger_ms,
+            flush_ms=flush_ms,
         )
 
     def lasting(self, duration_ms: float) -> "Plan":
@@ -129,6 +139,7 @@ def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
         topics=topics,
         groups=groups,
         stranger_ms=Random(f"{seed} stranger").choice((0.0, 0.0, 50.0, 400.0)),
+        flush_ms=drawn_flush_ms(Random(f"{seed} flushing")),
     )
 
 

@@ -33,6 +33,7 @@ from klamm.sim.checkers.removals import RemovalChecker
 from klamm.sim.checkers.replication import ReplicationChecker
 from klamm.sim.checkers.snapshots import SnapshotChecker
 from klamm.sim.checkers.steadiness import SteadinessChecker
+from klamm.sim.checkers.storage import check_offline
 from klamm.sim.checkers.unclean import UncleanElections
 from klamm.sim.clients.consumer import Consumer
 from klamm.sim.clients.history import History, Key
@@ -110,7 +111,8 @@ class Run:
         self.compaction = CompactionChecker(self.history, self.replication.committed, self.replication.unclean)
         self.logs = LogChecker(self.compaction)
         self.clients = ClientChecker(self.history, self.replication.committed, self.compaction)
-        topics = {topic.name: topic for topic in (*topics_of(plan.topics), OF_GROUPS)}
+        self._topics = topics_of(plan.topics, plan.flush_ms)
+        topics = {topic.name: topic for topic in (*self._topics, OF_GROUPS)}
         self.beginnings = BeginningChecker(topics, self.history, self.replication.committed, self.clients.starts)
         self.logs.on_beginning = self.beginnings.begins
         self.workload = Workload(self.world, self.cluster, plan, self.history, self.beginnings)
@@ -276,7 +278,7 @@ class Run:
             self.world.run_until(self.world.now_ms + LOOK_MS)
 
     def _has_topics(self) -> bool:
-        return {topic.name for topic in topics_of(self.plan.topics)} <= self.cluster.latest_image().topics.keys()
+        return {topic.name for topic in self._topics} <= self.cluster.latest_image().topics.keys()
 
     def _write_again(self, before: list[int]) -> bool:
         producers = self.workload.producers
@@ -369,6 +371,7 @@ class Run:
 
     def _fact(self, machine: Machine, fact: Fact) -> None:
         self.coverage.fact(fact)
+        check_offline(machine, fact)
         self.snapshots.fact(machine, fact)
         self.removals.fact(machine, fact, self.cluster.latest_image())
         of_chores = isinstance(fact, ChoreFailed | CompactionFailed | RetentionFailed)

@@ -1,15 +1,17 @@
 """The topics of a run, and the settings that make something happen to them within its few seconds.
 
-Three are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
-created anew. Of the others each run has some: from `trimmed` an operator deletes records, `brief` keeps only so many
-bytes, `aged` only what is young, `compacted` the last record of each key. `loose` and `rescued` are content with one
-replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if an operator says so. `crowd` has
-many partitions, and what is done to it is done to all of them. Where there are groups, brokers create
-`__consumer_offsets` by themselves: a topic like `steady`, and compacted.
+Four are always there: `steady` is an ordinary one, `flushed` acknowledges only what is on disk, `again` is deleted and
+created anew, nobody writes to `quiet`. Of the others each run has some: from `trimmed` an operator deletes records,
+`brief` keeps only so many bytes, `aged` only what is young, `compacted` the last record of each key. `loose` and
+`rescued` are content with one replica in sync; when that is gone `loose` takes any other for its leader, `rescued` if
+an operator says so. `crowd` has many partitions, and what is done to it is done to all of them. Where there are groups,
+brokers create `__consumer_offsets` by themselves: a topic like `steady`, and compacted. Some topics of a run are
+flushed after a while (`flush.ms`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
 
 SMALL_SEGMENTS = {"internal.segment.bytes": "700", "index.interval.bytes": "100", "min.insync.replicas": "2"}
 
@@ -36,8 +38,9 @@ ALWAYS = (
     TopicPlan("steady", 3, {"min.insync.replicas": "2", "segment.bytes": "1048576"}),
     TopicPlan("flushed", 2, {"min.insync.replicas": "2", "flush.messages": "1"}),
     TopicPlan("again", 2, {"min.insync.replicas": "2"}),
+    TopicPlan("quiet", 2, {"min.insync.replicas": "2"}),
 )
-AGAIN = ALWAYS[2]
+AGAIN, QUIET = ALWAYS[2:]
 SOMETIMES = (
     TopicPlan("trimmed", 2, SMALL_SEGMENTS),
     TopicPlan("brief", 1, SMALL_SEGMENTS | {"retention.bytes": "2500", "retention.ms": "-1"}),
@@ -55,6 +58,7 @@ OF_GROUPS = TopicPlan(OFFSETS, OFFSETS_PARTITIONS, {"cleanup.policy": "compact"}
 LOOSE = frozenset({"loose", "rescued"})
 WITH_KEYS = frozenset({"compacted"})
 FLUSHED = frozenset({"flushed"})
+FLUSH_MS = ("0", "20", "100", "1000")
 EXTRA_TOPICS = tuple(topic.name for topic in SOMETIMES)
 
 HOUSEKEEPING = {
@@ -66,5 +70,16 @@ HOUSEKEEPING = {
 """How often a broker looks after its logs. (Kafka's intervals are longer than a run.)"""
 
 
-def topics_of(extra: Sequence[str]) -> tuple[TopicPlan, ...]:
-    return (*ALWAYS, *[topic for topic in SOMETIMES if topic.name in extra])
+def topics_of(extra: Sequence[str], flush_ms: Mapping[str, str]) -> tuple[TopicPlan, ...]:
+    topics = (*ALWAYS, *[topic for topic in SOMETIMES if topic.name in extra])
+    return tuple(
+        replace(topic, settings=topic.settings | {"flush.ms": flush_ms[topic.name]})
+        if topic.name in flush_ms
+        else topic
+        for topic in topics
+    )
+
+
+def drawn_flush_ms(random: Random) -> dict[str, str]:
+    """Of the topics that are flushed after a while: after how long."""
+    return {topic.name: random.choice(FLUSH_MS) for topic in (*ALWAYS, *SOMETIMES) if random.random() < 0.25}

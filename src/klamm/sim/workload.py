@@ -18,7 +18,7 @@ from klamm.sim.clients.stranger import Stranger
 from klamm.sim.cluster import Cluster
 from klamm.sim.groups import Groups
 from klamm.sim.plan import Plan, rack_names
-from klamm.sim.topics import AGAIN, OF_GROUPS, PASSING, TopicPlan, topics_of
+from klamm.sim.topics import AGAIN, FLUSH_MS, OF_GROUPS, PASSING, QUIET, TopicPlan, topics_of
 from klamm.sim.trimming import Trimming
 from klamm.sim.voters import VoterChanges
 from klamm.sim.world import World
@@ -40,7 +40,7 @@ class Workload:
         self._cluster = cluster
         self._plan = plan
         self._history = history
-        self._topics = topics_of(plan.topics)
+        self._topics = topics_of(plan.topics, plan.flush_ms)
         self._trimming = Trimming(world, history, beginnings)
         self._chance = world.chance("workload")
         self._ports = FIRST_CLIENT_PORT
@@ -115,7 +115,7 @@ class Workload:
 
     def _consumer(self, number: int) -> Consumer:
         version = self._chance.choice(CONSUMER_VERSIONS)
-        names = self._names(version)
+        names = (*self._names(version), QUIET.name)
         has_session = version >= 7 and self._chance.random() < 0.7
         rack = self._world.chance(f"rack of consumer-{number}").choice(("", *rack_names(self._plan.racks)))
         settings = ConsumerSettings(names, version=version, has_session=has_session, rack=rack)
@@ -123,7 +123,8 @@ class Workload:
 
     def _names(self, version: int) -> tuple[str, ...]:
         """What a client that speaks this version of Fetch or Produce uses."""
-        return tuple(each.name for each in self._topics if each is not AGAIN or version >= FIRST_VERSION_BY_ID)
+        left_out = {QUIET.name} if version >= FIRST_VERSION_BY_ID else {QUIET.name, AGAIN.name}
+        return tuple(each.name for each in self._topics if each.name not in left_out)
 
     # What the operator does.
 
@@ -161,7 +162,7 @@ class Workload:
 
     def _recreate(self, then: Callable[[Any], None]) -> None:
         def deleted(answer: Any) -> None:
-            self._create(AGAIN)
+            self._create(next(topic for topic in self._topics if topic.name == AGAIN.name))
             then(answer)
 
         self.admin.delete(AGAIN.name, deleted)
@@ -209,5 +210,9 @@ class Workload:
         )
 
     def _configure(self, then: Callable[[Any], None]) -> None:
-        value = self._chance.choice(("1048576", "2097152", "4194304"))
-        self.admin.configure("steady", "segment.bytes", value, then)
+        if self._chance.random() < 0.5:
+            value = self._chance.choice(("1048576", "2097152", "4194304"))
+            self.admin.configure("steady", "segment.bytes", value, then)
+        else:
+            topic = self._chance.choice(("steady", "flushed", QUIET.name))
+            self.admin.configure(topic, "flush.ms", self._chance.choice(FLUSH_MS), then)

@@ -159,6 +159,8 @@ def test_partitions_in_which_nothing_happens_are_not_asked_about(
             if key == LIST_OFFSETS
             for topic in request.topics
             for each in topic.partitions
+            # (In what other tests of this cluster left, something may still happen.)
+            if topic.name.startswith(("idle-", "busy"))
         ]
 
     with Looker(cluster) as looker:

@@ -294,3 +294,22 @@ def test_a_held_back_connection_does_not_wait_for_ever(world: ClusterWorld) -> N
     own = claim_bytes(CLAIM, leader, b"0123456789abcdef")
     request.replica_state.replica_id = leader
     assert say_with_claim(world, world.client(leader), request, FETCH, own).error_code == REFUSED
+
+
+@pytest.mark.parametrize("epoch_ahead", [0, 1])
+def test_a_crowd_in_one_brokers_name_does_not_keep_it_from_being_confirmed(world: ClusterWorld, epoch_ahead: int) -> None:
+    """Sixty-four connections that name an epoch nobody has heard of wait for it, and took all places of that broker."""
+    leader, follower, _ = roles(world)
+    request = forged_fetch(world, follower, 0)
+    request.replica_state.replica_epoch += epoch_ahead
+    for _ in range(100):
+        crowd = world.client(leader)
+        claim = claim_bytes(CLAIM, follower, b"0123456789abcdef")
+        pieces = encoded_request(api_of(request), FETCH, 1, "stranger", request, claim)
+        crowd._asked[1] = (api_of(request), FETCH)
+        world.send(crowd, 1, b"".join(map(bytes, pieces)))
+    world.run(1.0)
+    channel = world[follower].node.cluster.peers._channels[leader, Purpose.REPLICATION]
+    claim = claim_bytes(CLAIM, follower, channel.token or b"")
+    answer = say_with_claim(world, world.client(leader), forged_fetch(world, follower, 0), FETCH, claim)
+    assert answer.error_code == ErrorCode.NONE

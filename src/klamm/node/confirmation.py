@@ -26,7 +26,7 @@ MOST_OF_ONE = 64
 """Connections that are held back at once and claim to be one broker's: each broker has a few."""
 
 MOST_UNKNOWN = 1_000
-"""And of all brokers that are not registered here. Beyond either they are refused: brokers try again."""
+"""And of all brokers that are not registered here. Beyond either the one that has waited longest is refused."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,11 +49,13 @@ class Confirmations:
         connection.awaits_speaker = True
         waiting = _Waiting(connection, now.monotonic_ms + PATIENCE_MS, unconfirmed.until)
         broker_id = connection.speaker.broker_id
-        if broker_id == self._broker.node_id or self._are_too_many(broker_id):
+        if broker_id == self._broker.node_id:
             # (What this node says to itself does not come over a connection.) Refused when it is looked at next.
             waiting.deadline_ms = now.monotonic_ms
-        elif unconfirmed.address is not None:
-            self._ask(waiting, unconfirmed, now)
+        else:
+            self._make_room(broker_id)
+            if unconfirmed.address is not None:
+                self._ask(waiting, unconfirmed, now)
         self._waiting[connection.id] = waiting
 
     def look_again(self) -> None:
@@ -73,12 +75,17 @@ class Confirmations:
     def next_deadline_ms(self) -> float | None:
         return min((each.deadline_ms for each in self._waiting.values()), default=None)
 
-    def _are_too_many(self, broker_id: BrokerId) -> bool:
-        """Whoever makes up brokers keeps none of those that there are from being confirmed."""
-        claimed = [each.connection.speaker.broker_id for each in self._waiting.values()]
+    def _make_room(self, broker_id: BrokerId) -> None:
+        """Where too many wait, refuse the one that has waited longest. A true claim is confirmed within a round trip; a
+        stranger's may wait until the deadline, and must not keep the broker itself from being confirmed."""
         known = self._broker.image.brokers
-        is_unknown = broker_id not in known and sum(each not in known for each in claimed) >= MOST_UNKNOWN
-        return is_unknown or claimed.count(broker_id) >= MOST_OF_ONE
+        same = [each for each in self._waiting.values() if each.connection.speaker.broker_id == broker_id]
+        if len(same) >= MOST_OF_ONE:
+            self._refuse(same[0])
+        elif broker_id not in known:
+            unknown = [each for each in self._waiting.values() if each.connection.speaker.broker_id not in known]
+            if len(unknown) >= MOST_UNKNOWN:
+                self._refuse(unknown[0])
 
     def _ask(self, waiting: _Waiting, unconfirmed: Unconfirmed, now: Now) -> None:
         speaker, address = waiting.connection.speaker, unconfirmed.address

@@ -320,3 +320,16 @@ def test_an_answer_that_nobody_can_make_sense_of_ends_the_connection_and_not_the
     assert talking.answers == [None]
     assert Close(-1) in talking.peers.take_effects()
     assert [type(fact) for fact in talking.told] == [AnswerNotUnderstood]
+
+
+def test_addresses_that_strangers_advertise_are_not_remembered(talking: Talking) -> None:
+    for number in range(100):
+        stranger = Peer(1_000 + number, "127.0.0.1", 20_000 + number)
+        (dial,) = talking.ask(peer=stranger, purpose=Purpose.NEWCOMER)
+        assert isinstance(dial, Dial)
+        talking.peers.opened(dial.connection)
+        talking.answer(dial.connection, 0)
+        talking.peers.hang_up(stranger.node_id, Purpose.NEWCOMER)
+        talking.peers.take_effects()
+    assert len(talking.answers) == 100
+    assert not (talking.peers._reached or talking.peers._channels or talking.peers._pauses_ms)

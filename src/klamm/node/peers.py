@@ -180,7 +180,9 @@ class Peers:
         if channel is None:
             return
         channel.connection.is_open = True
-        self._reached.add(channel.peer)
+        if channel.purpose is not Purpose.NEWCOMER:
+            # (Anybody may advertise as many addresses as there are.)
+            self._reached.add(channel.peer)
         self._pauses_ms.pop(channel.peer.node_id, None)
         self._touch(channel.connection)
         if channel.purpose is Purpose.WATCH:

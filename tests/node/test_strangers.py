@@ -297,7 +297,9 @@ def test_a_held_back_connection_does_not_wait_for_ever(world: ClusterWorld) -> N
 
 
 @pytest.mark.parametrize("epoch_ahead", [0, 1])
-def test_a_crowd_in_one_brokers_name_does_not_keep_it_from_being_confirmed(world: ClusterWorld, epoch_ahead: int) -> None:
+def test_a_crowd_in_one_brokers_name_does_not_keep_it_from_being_confirmed(
+    world: ClusterWorld, epoch_ahead: int
+) -> None:
     """Sixty-four connections that name an epoch nobody has heard of wait for it, and took all places of that broker."""
     leader, follower, _ = roles(world)
     request = forged_fetch(world, follower, 0)

@@ -125,6 +125,21 @@ def test_nobody_keeps_a_dead_leader_alive_in_its_name() -> None:
     assert world.leader() not in (None, world.nodes[leader])
 
 
+def test_a_claim_makes_nobody_send_the_log() -> None:
+    """Whoever is asked about a claim answers with what comes next in its log, as to any fetch: as little as can be."""
+    world, leader = running()
+    follower = others(world, leader)[0]
+    raft = world.nodes[follower].alive
+    world.sent.clear()
+    raft.begin_quorum_epoch(BeginEpoch(None, NOBODY_ASKED, leader, 2), world.now)
+    world.settle(world.nodes[follower])
+    world.run(5)
+    (asked,) = [
+        each.request for each in world.sent if isinstance(each.request, QuorumFetch) and each.request.max_wait_ms == 0
+    ]
+    assert isinstance(asked, QuorumFetch) and asked.max_bytes == 1
+
+
 # Without a leader.
 
 

@@ -125,6 +125,21 @@ def test_a_node_that_was_cut_off_disturbs_nobody_when_it_returns() -> None:
     assert world.nodes[away].alive.leader_id == leader
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_leader_that_was_only_cut_off_is_followed_again_as_soon_as_it_answers(seed: int) -> None:
+    """What others say of it does not count for a while; what it says itself does."""
+    world, leader = running(seed=seed)
+    epoch = world.nodes[leader].alive.epoch
+    away = others(world, leader)[seed % 2]
+    world.isolate(away)
+    world.run(1_100)
+    assert world.nodes[away].alive.role is Role.PROSPECTIVE
+    world.heal()
+    # Questions that were lost are asked again after the election timeout.
+    took_ms = world.run(5_000, lambda: world.nodes[away].alive.leader_id == leader)
+    assert took_ms < 500 and world.nodes[leader].alive.epoch == epoch
+
+
 def test_a_follower_that_restarts_disturbs_nobody() -> None:
     world, leader = running()
     epoch = world.nodes[leader].alive.epoch

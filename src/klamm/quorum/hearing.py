@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def vote(me: "Participant", outgoing: Outgoing, reply: VoteReply) -> None:
     waited = me.round
-    if me.learn(reply.epoch, reply.leader_id, reply.leader_address):
+    if me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to):
         return
     if waited is None or waited is not me.round or waited.waiting.get(outgoing.to) is not outgoing:
         return
@@ -43,7 +43,7 @@ def vote(me: "Participant", outgoing: Outgoing, reply: VoteReply) -> None:
 
 
 def epoch(me: "Participant", outgoing: Outgoing, reply: EpochReply) -> None:
-    if me.learn(reply.epoch, reply.leader_id, reply.leader_address):
+    if me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to):
         return
     if me.leading is not None and me.leading.telling.get(outgoing.to) is outgoing:
         if isinstance(outgoing.request, BeginEpoch) and not reply.error:
@@ -53,7 +53,7 @@ def epoch(me: "Participant", outgoing: Outgoing, reply: EpochReply) -> None:
 
 def fetched(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
     following = _waiting_for(me, outgoing)
-    if me.learn(reply.epoch, reply.leader_id, reply.leader_address) or following is None:
+    if me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to) or following is None:
         return
     following.asking = None
     is_of_later = reply.snapshot is not None and reply.snapshot.epoch > me.epoch
@@ -72,7 +72,7 @@ def fetched(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None
 
 def snapshot_chunk(me: "Participant", outgoing: Outgoing, reply: SnapshotChunk) -> None:
     following = _waiting_for(me, outgoing)
-    if me.learn(reply.epoch, reply.leader_id, reply.leader_address) or following is None:
+    if me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to) or following is None:
         return
     following.asking = None
     fetching = following.snapshot
@@ -129,13 +129,13 @@ def found(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
         me.searching = None
         me.search_losses = 0
         me.search_ms = me.now.monotonic_ms + _retry_ms(me)
-    me.learn(reply.epoch, reply.leader_id, reply.leader_address)
+    me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to)
 
 
-def claim(me: "Participant", reply: QuorumFetched) -> None:
+def claim(me: "Participant", outgoing: Outgoing, reply: QuorumFetched) -> None:
     """Somebody claimed that this voter leads: it has said itself what is true of that."""
     me.claims.asking = None
-    me.learn(reply.epoch, reply.leader_id, reply.leader_address)
+    me.learn(reply.epoch, reply.leader_id, reply.leader_address, outgoing.to)
 
 
 def _maybe_give_up(me: "Participant") -> None:

@@ -236,7 +236,7 @@ class Participant:
             self.send(key.node_id, request, self.settings.election_timeout_ms)
         self.tell(LeaderResigned(self.epoch, reason))
 
-    def learn(self, epoch: Epoch, leader_id: BrokerId, address: Address | None) -> bool:
+    def learn(self, epoch: Epoch, leader_id: BrokerId, address: Address | None, answered_by: BrokerId) -> bool:
         """What a reply says about who leads. Whether it changed what we are."""
         if epoch < self.epoch:
             return False
@@ -248,7 +248,10 @@ class Participant:
             # Whoever began this epoch may still win it. If its log is too short for that, somebody else has to stand.
             self.stand_ms = self.now.monotonic_ms + self.election_timeout_ms() / 4
             return True
-        if epoch == self.epoch and (self.role in (Role.LEADER, Role.FOLLOWER) or self._doubts(leader_id)):
+        is_known = epoch == self.epoch and self.role in (Role.LEADER, Role.FOLLOWER)
+        # Others may not have noticed yet that it is gone. It would not answer that it leads.
+        is_doubted = epoch == self.epoch and answered_by != leader_id and self._doubts(leader_id)
+        if is_known or is_doubted:
             return False
         self.become_follower(epoch, leader_id)
         return True

@@ -338,7 +338,7 @@ class Raft:
                 case QuorumFetched() if me.searching is outgoing:
                     hearing.found(me, outgoing, reply)
                 case QuorumFetched() if me.claims.asking is outgoing:
-                    hearing.claim(me, reply)
+                    hearing.claim(me, outgoing, reply)
                 case QuorumFetched():
                     hearing.fetched(me, outgoing, reply)
                 case SnapshotChunk():

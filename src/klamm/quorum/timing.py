@@ -122,9 +122,7 @@ def _ask_about_claims(me: "Participant") -> None:
     claims = me.claims
     if not claims.is_waiting or claims.due_ms > me.now.monotonic_ms or not _is_flushed(me):
         return
-    claims.asking = me.send(
-        claims.take(me.now.monotonic_ms), replace(_fetch(me), max_wait_ms=0), me.settings.fetch_timeout_ms
-    )
+    claims.asking = me.send(claims.take(me.now.monotonic_ms), _who_leads(me), me.settings.fetch_timeout_ms)
 
 
 def _ask_leader(me: "Participant", following: Following) -> None:
@@ -161,14 +159,17 @@ def _search(me: "Participant") -> None:
         return
     others = sorted(voter_id for voter_id in me.voters if voter_id != me.node_id)
     if others:
-        # Whoever leads is to answer at once, so that we know.
-        request = replace(_fetch(me), max_wait_ms=0)
         me.search_turn += 1
         patience_ms = me.settings.fetch_timeout_ms / QUICK_SEARCH * 2 ** min(me.search_losses, 10)
         timeout_ms = min(patience_ms, me.settings.fetch_timeout_ms)
-        me.searching = me.send(others[me.search_turn % len(others)], request, timeout_ms)
+        me.searching = me.send(others[me.search_turn % len(others)], _who_leads(me), timeout_ms)
     if me.searching is None:
         me.search_ms = me.now.monotonic_ms + me.settings.fetch_wait_ms
+
+
+def _who_leads(me: "Participant") -> QuorumFetch:
+    """A question, answered at once: records that come with the answer are not taken, so as few as possible do."""
+    return replace(_fetch(me), max_wait_ms=0, max_bytes=1)
 
 
 def _fetch(me: "Participant") -> QuorumFetch:

@@ -11,6 +11,7 @@ from klamm.broker.call import Call
 from klamm.errors import ErrorCode
 from klamm.handlers import broker_heartbeat, create_topics
 from klamm.ids import Now
+from klamm.node.cluster import Cluster
 from klamm.node.facts import HandlerFailed
 from klamm.node.peers import Purpose
 from klamm.wire.apis import (
@@ -200,3 +201,23 @@ def test_what_is_garbage_in_an_envelope_is_called_so(world: ClusterWorld) -> Non
     client = world.client(controller_of(world).number)
     answer = client.ask(EnvelopeRequest(request_data=b"\0\1garbage", request_principal=b"", client_host_address=b""))
     assert answer.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_controller_that_does_not_serve_yet_lets_others_register() -> None:
+    """It may have to look through its logs for minutes. Whom it has to ask who speaks, it goes on to hear."""
+    world = ClusterWorld(3)
+    world.run_until(lambda: all(member.is_serving for member in world.members.values()))
+    for number in list(world.members):
+        world[number].kill()
+    open_logs = Cluster._open_when_caught_up
+
+    def open_unless_controller(self: Cluster, now: Now) -> None:
+        if self.metadata.controller_peer() is not None and self._broker.controller is None:
+            open_logs(self, now)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cluster, "_open_when_caught_up", open_unless_controller)
+        for number in list(world.members):
+            world[number].start()
+        took_ms = world.run_until(lambda: sum(member.is_serving for member in world.members.values()) == 2)
+    assert took_ms < 1_000.0, "of simulated time"

@@ -172,11 +172,12 @@ class Node:
         left = len(event.frames)
         cost = 0
         for frame in event.frames:
+            connection.awaits_service = not self._is_serving and frame[1] not in OF_NODES
             if (
                 cost >= MOST_COST
                 or connection.outgoing_bytes + connection.queued_bytes > MOST_OUTGOING_BYTES
                 or len(connection.queue) >= MOST_WAITING
-                or (not self._is_serving and frame[1] not in OF_NODES)
+                or connection.awaits_service
             ):
                 self._pause(connection, left)
                 return
@@ -290,7 +291,7 @@ class Node:
 
     def _has_room(self, connection: ServerConnection) -> bool:
         return (
-            self._is_serving
+            (self._is_serving or not connection.awaits_service)
             and not (connection.is_busy or connection.awaits_speaker)
             and len(connection.queue) < MOST_WAITING // 2
             and connection.queued_bytes <= MOST_OUTGOING_BYTES

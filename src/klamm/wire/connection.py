@@ -22,6 +22,7 @@ class Place:
 
 class ServerConnection:
     __slots__ = (
+        "awaits_service",
         "awaits_speaker",
         "closing",
         "drained",
@@ -54,6 +55,8 @@ class ServerConnection:
         self.speaker: Any = None
         """The broker that it says it is (`broker/speaker.py`), if it says so."""
         self.awaits_speaker = False
+        self.awaits_service = False
+        """Whether the next request is not taken before this node serves clients."""
         """Whether the next request is not taken before we know whether that is true."""
         self.drained = True
         self.gives_back = False

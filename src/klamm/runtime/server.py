@@ -69,6 +69,7 @@ class Server:
         self._limits = limits
         self._tell = tell
         self._sockets: list[socket.socket] = []
+        self._takes_connections = False
         self._connections: dict[int, Connection] = {}
         self._per_ip: dict[str, int] = {}
         self._next_id = 0
@@ -98,6 +99,7 @@ class Server:
         return int(sock.getsockname()[1])
 
     def take_connections(self) -> None:
+        self._takes_connections = True
         for sock in self._sockets:
             sock.listen(BACKLOG)
             self._loop.watch(sock.fileno(), READABLE, self._on_knock(sock))
@@ -108,7 +110,8 @@ class Server:
         self._loop.drop_alarm(self._look_at_room)
         self._loop.drop_alarm(self._accept_again)
         for sock in self._sockets:
-            self._loop.forget(sock.fileno())
+            if self._takes_connections:
+                self._loop.forget(sock.fileno())
             sock.close()
         for connection in self._connections.values():
             self._loop.forget(connection.socket.fileno())

@@ -2,8 +2,8 @@
 
 He knows who votes, the ids of their directories, and the epoch: any client can find that out. He claims epochs that are
 old, next, far, and beyond all reach, in the names of voters and of strangers, in every version, and repeats real
-requests of earlier (F8). Answers he does not hear. Where he cannot be told from a follower that he pretends to be, he
-is believed: so he fetches in nobody's name who votes with that directory.
+requests of earlier (F8). Answers he does not hear. He fetches in nobody's name who votes with that directory: such a
+fetch is refused before the quorum hears of it (tests/node/test_strangers.py).
 
 His requests take no way through the network, so that a run with him has the same weather as the one without.
 """

@@ -77,12 +77,20 @@ class Directories:
         self._tell = tell
         self._doomed: list[str] = []
         self._is_image_doubted = False
+        self._deleted: set[Uuid] | None = set()
+        """Topics of which a record says so, as long as the logs have not been opened."""
         self.taken_away: set[str] = set()
         """Where directories of other topics were, when the logs were opened."""
 
     def doubt_image(self) -> None:
-        """The metadata log was damaged and cut: that it does not know a topic says nothing."""
+        """The end of the metadata log was cut, or may be missing: that it does not know a topic says nothing. Only what
+        a record deletes is known to have been deleted."""
         self._is_image_doubted = True
+
+    def note_deleted(self, topic_id: Uuid) -> None:
+        """A record of the metadata says so."""
+        if self._deleted is not None:
+            self._deleted.add(topic_id)
 
     def belonging_to(self, image: Image, me: BrokerId, last: LastLife) -> dict[str, DiskFailed | LogDamaged | None]:
         """Those on disk that belong to our replicas of the image, or may: beside these, what kept us from finding out.
@@ -106,6 +114,7 @@ class Directories:
                         found[entry] = error
                     else:
                         self._tell(DirectoryStays(entry, str(error)))
+        self._deleted = None
         if kept:
             self._tell(DirectoriesKept(tuple(kept)))
         return found
@@ -155,8 +164,9 @@ class Directories:
             self.set_aside(entry, found or ZERO_UUID)
         elif is_damaged:
             self._keep(entry, found, f"its {PARTITION_METADATA} is damaged")
-        elif self._is_image_doubted:
-            self._keep(entry, found, f"topic {topic_id} is not in the metadata, the log of which was damaged")
+        elif self._is_image_doubted and found not in (self._deleted or ()):
+            reason = f"topic {topic_id} is not in the metadata, and nothing there says that it was deleted"
+            self._keep(entry, found, reason)
         elif known_as is not None and (known_as != place.topic or image.partition(*place) is None):
             self._keep(entry, found, f"topic {topic_id} is called {known_as} and has no such partition")
         else:

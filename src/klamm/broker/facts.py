@@ -70,6 +70,31 @@ class RecordsMissing(Fact):
         )
 
 
+class RecordsMissingWithin(Fact):
+    """A segment that is not the last one lost its end."""
+
+    level = "error"
+    partition: str
+    offset: int
+    next_offset: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.partition}: the records from offset {self.offset} to {self.next_offset - 1} are missing, and "
+            "readers pass over them; stop this broker, and `klamm storage repair` has it fetch them again, if another "
+            "broker has them"
+        )
+
+
+class SegmentDamaged(Fact):
+    level = "error"
+    partition: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.partition}: {self.reason}; `klamm storage repair` mends it when this broker is stopped"
+
+
 class StrangeDirectory(Fact):
     level = "warning"
     name: str

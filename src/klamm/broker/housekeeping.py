@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from klamm.broker.checkpoints import METADATA, Checkpoints, with_records
 from klamm.broker.compacting import Compacting, FlushWish
 from klamm.broker.facts import PartitionRevived, ProducersForgotten, RetentionFailed
+from klamm.broker.segment_ends import SegmentEnds
 from klamm.broker.storage import LOOK_INTERVAL_MS
 from klamm.errors import KafkaError
 from klamm.facts import Tell
@@ -25,6 +26,7 @@ __all__ = ["METADATA", "Chore", "FlushWish", "Housekeeping"]
 REMOVAL_INTERVAL_MS = 5_000.0
 REVIVAL_INTERVAL_MS = 5_000.0
 PRODUCER_LIMIT_INTERVAL_MS = 10_000.0
+SEGMENT_ENDS_INTERVAL_MS = 10_000.0
 ROOM_TO_REVIVE_BYTES = 16 << 20
 
 
@@ -62,6 +64,7 @@ class Housekeeping:
             Chore(self._broker.partitions.directories.remove_doomed, REMOVAL_INTERVAL_MS),
             Chore(self._revive, REVIVAL_INTERVAL_MS),
             Chore(self._broker.storage.watch, LOOK_INTERVAL_MS),
+            Chore(SegmentEnds(self._broker, self._tell).look, SEGMENT_ENDS_INTERVAL_MS),
         ]
         if config.boolean("log.cleaner.enable"):
             backoff_ms = lambda: self._broker.config.integer("log.cleaner.backoff.ms")  # noqa: E731

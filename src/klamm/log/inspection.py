@@ -54,36 +54,37 @@ class SeenLog:
     """Files that were set aside."""
 
 
-def seen_log(files: Files, directory: str, *, is_compacted: bool = False) -> SeenLog:
+def seen_log(files: Files, directory: str, *, whole_from: Offset | None = 0) -> SeenLog:
     """Read all of it, whatever its checkpoints and indexes say."""
     seen = SeenLog()
-    for _ in walk(files, directory, seen, is_compacted=is_compacted):
+    for _ in walk(files, directory, seen, whole_from=whole_from):
         pass
     return seen
 
 
 def walk(
-    files: Files, directory: str, seen: SeenLog, *, is_compacted: bool = False
+    files: Files, directory: str, seen: SeenLog, *, whole_from: Offset | None = 0
 ) -> Iterator[tuple[Offset, int, Batch, memoryview]]:
-    """Every whole batch with its segment and position; the holes are noted on the way."""
+    """Every whole batch with its segment and position; the holes are noted on the way. From `whole_from` on a gap
+    between two batches is one: compaction leaves such gaps, but none at the end of a segment. None: nowhere."""
     names = files.listing(directory) if files.exists(directory) else []
     seen.kept = [name for name in names if name.endswith(CUT)]
     seen.bases = sorted(base for base in (offset_of(name, LOG) for name in names) if base is not None)
     if seen.bases:
         seen.start_offset = seen.end_offset = seen.bases[0]
     for number, base in enumerate(seen.bases):
-        if base > seen.end_offset and not is_compacted:
+        if base > seen.end_offset:
             # What is missing belongs to the end of the segment before.
             before = seen.bases[number - 1]
             size = files.file(f"{directory}/{file_name(before, LOG)}").size
-            why = f"{directory}: no segment holds the offsets from {seen.end_offset} to {base}"
+            why = f"{directory}: no segment holds the offsets from {seen.end_offset} to {base - 1}"
             seen.holes.append(Hole(before, size, size, seen.end_offset, base, seen.latest_epoch, why))
         seen.end_offset = max(seen.end_offset, base)
-        yield from _walk_segment(files, directory, base, seen)
+        yield from _walk_segment(files, directory, base, seen, whole_from)
 
 
 def _walk_segment(
-    files: Files, directory: str, base: Offset, seen: SeenLog
+    files: Files, directory: str, base: Offset, seen: SeenLog, whole_from: Offset | None
 ) -> Iterator[tuple[Offset, int, Batch, memoryview]]:
     file = files.file(f"{directory}/{file_name(base, LOG)}")
     position = 0
@@ -92,6 +93,10 @@ def _walk_segment(
             for at, batch, view in whole_batches(file, position, seen.end_offset):
                 if batch.leader_epoch < seen.latest_epoch:
                     raise Damaged(file.path, at, f"{batch} after epoch {seen.latest_epoch}")
+                if batch.base_offset > seen.end_offset and whole_from is not None and seen.end_offset >= whole_from:
+                    why = f"{file.path}: no batch holds the offsets from {seen.end_offset} to {batch.base_offset - 1}"
+                    hole = Hole(base, at, at, seen.end_offset, batch.base_offset, seen.latest_epoch, why)
+                    seen.holes.append(hole)
                 yield base, at, batch, view
                 position, seen.end_offset, seen.latest_epoch = at + len(view), batch.next_offset, batch.leader_epoch
                 seen.batches += 1
@@ -101,6 +106,19 @@ def _walk_segment(
             hole = Hole(base, position, end, seen.end_offset, next_offset, seen.latest_epoch, str(damage))
             seen.holes.append(hole)
             position, seen.end_offset = end, next_offset
+
+
+def split_at(offsets: Sequence[Offset], holes: Sequence[Hole]) -> list[Hole]:
+    """The same holes, none of which spans one of these offsets: where a batch has to begin, one will."""
+    found = []
+    for hole in holes:
+        start = hole
+        for offset in sorted(set(offsets)):
+            if start.offset < offset < start.next_offset:
+                found.append(start._replace(next_offset=offset))
+                start = start._replace(start=start.end, offset=offset)
+        found.append(start)
+    return found
 
 
 def mend_segment(files: Files, directory: str, base: Offset, holes: Sequence[Hole]) -> str:

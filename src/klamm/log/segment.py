@@ -265,7 +265,7 @@ class Segment:
     @property
     def first_timestamp(self) -> int:
         """The time of its first batch, -1 if that has none."""
-        return read_header(self.log.read(0, HEADER_BYTES)).max_timestamp if self.log.size else -1
+        return self._header_at(0).max_timestamp if self.log.size else -1
 
     @property
     def index(self) -> OffsetIndex:
@@ -399,7 +399,7 @@ class Segment:
         self._confirmed_time(self.time_index.last())
         entry, time = self._confirmed(self.index.last()), self.time_index.last()
         if entry is not None:
-            batch = read_header(self.log.read(entry.position, HEADER_BYTES))
+            batch = self._header_at(entry.position)
             if time_of(batch) > (time.timestamp if time is not None else -1):
                 self.rebuild_indexes()
         return self.time_index.last()
@@ -415,8 +415,14 @@ class Segment:
         return Place(step.position, step.base_offset) if step.next_offset - 1 == entry.offset else None
 
     def _has_time(self, place: Place, entry: Timed) -> bool:
-        batch = read_header(self.log.read(place.position, HEADER_BYTES))
+        batch = self._header_at(place.position)
         return batch.max_timestamp == entry.timestamp and batch.last_offset == entry.offset
+
+    def _header_at(self, position: int) -> Batch:
+        data = self.log.read(position, HEADER_BYTES)
+        if len(data) < HEADER_BYTES:
+            raise Damaged(self.log.path, position, f"{len(data)} bytes are not a header", is_short=True)
+        return read_header(data)
 
     def _path(self, kind: str) -> str:
         return f"{self._directory}/{file_name(self.base_offset, kind)}{self._suffix}"

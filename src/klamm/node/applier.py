@@ -17,6 +17,7 @@ from klamm.ids import Now
 from klamm.metadata.delta import Changes, Delta
 from klamm.metadata.difference import changes_between
 from klamm.metadata.image import EMPTY, Image
+from klamm.metadata.records import RemoveTopicRecord
 from klamm.quorum.ready import CommittedBatch, SnapshotToLoad
 from klamm.slicing import Pace, is_slice
 
@@ -72,6 +73,8 @@ class Applier:
             batch = self._batches.popleft()
             for record in batch.records:
                 delta.replay(record)
+                if isinstance(record, RemoveTopicRecord):
+                    self._broker.partitions.directories.note_deleted(record.topic_id)
                 count += 1
                 if self._pace.is_full():
                     now = yield

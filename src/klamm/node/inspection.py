@@ -72,6 +72,8 @@ class Inspection:
     voter_count: int = 0
     """As the latest leader wrote it."""
     metadata: SeenLog = field(default_factory=SeenLog)
+    snapshot_ends: list[Offset] = field(default_factory=list)
+    """Where the snapshots of the metadata end, whether they can be read or not. The log has a batch begin there."""
     senseless: list[Hole] = field(default_factory=list)
     """Batches of the metadata that are whole and make no sense without what is missing."""
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
@@ -130,6 +132,7 @@ def _see_checkpoints(files: Files, seen: Inspection) -> None:
 def _see_metadata(files: Files, seen: Inspection) -> None:
     """The image, from the latest snapshot that can be read and all batches that follow it."""
     snapshots = SnapshotFiles(files, DIRECTORY) if files.exists(DIRECTORY) else None
+    seen.snapshot_ends = [snapshot.end_offset for snapshot in snapshots.all] if snapshots is not None else []
     begin = 0
     for snapshot in reversed(snapshots.all if snapshots is not None else []):
         assert snapshots is not None
@@ -208,7 +211,7 @@ def seen_directories(files: Files, seen: Inspection) -> list[SeenDirectory]:
             path = f"{name}/{PARTITION_METADATA}"
             found_id = checkpoint.read_partition_metadata(files.read_whole(path)) if files.exists(path) else None
             is_compacted = "compact" in seen.image.topic_config(topic_name).get("cleanup.policy", "")
-            log = seen_log(files, name, is_compacted=is_compacted)
+            log = seen_log(files, name, whole_from=None if is_compacted else seen.recovery_points.get(place, 0))
         except DiskFailed as error:
             seen.findings.append(
                 Finding(name, str(error), advice="make it readable; its partition is offline until then")

@@ -66,6 +66,9 @@ class Metadata:
         """Take part in the quorum. Nobody is served yet: flushes are done here."""
         broker = self._broker
         recovery_point = broker.partitions.checkpointed(checkpoint.RECOVERY_POINTS).get(METADATA, 0)
+        if set(voters) == {broker.node_id}:
+            # Nobody else has the log, and where it was cut between two batches, nothing tells that its end is missing.
+            broker.partitions.directories.doubt_image()
         self._raft = broker.quorum = Raft.open(
             broker.config,
             NodeIdentity(broker.node_id, identity.directory_id, identity.cluster_id),

@@ -14,8 +14,8 @@ from klamm.broker.directories import LONGEST_NAME, STRAY, is_set_aside
 from klamm.ids import ZERO_UUID, BrokerId, Offset, TopicPartition, Uuid, drawn_uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import Files
-from klamm.log.inspection import Hole, mend_segment
-from klamm.log.names import PARTITION_METADATA
+from klamm.log.inspection import Hole, mend_segment, split_at
+from klamm.log.names import LOG, PARTITION_METADATA, file_name
 from klamm.node.identity import has_data
 from klamm.node.inspection import (
     METADATA,
@@ -86,7 +86,7 @@ class _Judge:
     def metadata(self) -> None:
         seen, metadata = self._seen, self._seen.metadata
         holes = [*metadata.holes, *seen.senseless]
-        flushed = seen.recovery_points.get(METADATA, 0)
+        flushed = max(seen.recovery_points.get(METADATA, 0), *seen.snapshot_ends, 0)
         missing = metadata.end_offset < flushed
         begins_late = any(each.path == DIRECTORY and each.is_harmful for each in seen.findings)
         if holes or missing or begins_late:
@@ -176,7 +176,7 @@ class _Judge:
             f"leave out of {DIRECTORY} what is damaged or missing, some {lost} records of metadata that nobody else "
             f"has ({len(self._seen.image.topics)} topics remain); the log as it was is kept beside it, directories of "
             "topics that are not known any more under another name",
-            lambda: self._mend_metadata(holes, flushed),
+            lambda: self._mend_metadata(holes),
         )
 
     def _vote_repair(self) -> Repair | None:
@@ -217,13 +217,26 @@ class _Judge:
             text = checkpoint.meta_properties_text(cluster_id, number, drawn_uuid(self._random))
             self._files.write_whole(checkpoint.META_PROPERTIES, text)
 
-    def _mend_metadata(self, holes: Sequence[Hole], flushed: Offset) -> None:
-        self._mend_log(DIRECTORY, holes)
+    def _mend_metadata(self, holes: Sequence[Hole]) -> None:
+        ends = self._seen.snapshot_ends
+        self._mend_log(DIRECTORY, split_at(ends, [*holes, *self._hole_before_snapshot(max(ends, default=0))]))
         self._note_flushed({METADATA: 0})
         if vote_problem(self._files, self._seen) is not None:
             write_election(self._files, DIRECTORY, Election(max(self._seen.metadata.latest_epoch, 0)))
         for name in self._files.listing(""):
             self._keep_unknown(name)
+
+    def _hole_before_snapshot(self, end: Offset) -> list[Hole]:
+        """A log that ends before its snapshot does is told to go on where that ends."""
+        metadata = self._seen.metadata
+        if metadata.end_offset >= end:
+            return []
+        if not metadata.bases:
+            self._files.write_whole(f"{DIRECTORY}/{file_name(end, LOG)}", b"")
+            return []
+        last = metadata.bases[-1]
+        size = self._files.file(f"{DIRECTORY}/{file_name(last, LOG)}").size
+        return [Hole(last, size, size, metadata.end_offset, end, metadata.latest_epoch, "the snapshot holds these")]
 
     def _keep_unknown(self, name: str) -> None:
         """What the metadata does not know any more must not look deleted to the next start."""

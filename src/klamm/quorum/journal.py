@@ -60,9 +60,12 @@ class Journal:
         self._proposed: deque[CommittedBatch] = deque()
         self._to_load: SnapshotToLoad | None = None
         self._load_latest_snapshot(tell)
-        for stored in self._stored_from(max(self.applied, log.start_offset), log.end_offset):
-            self._check(stored)
+        due = max(self.applied, log.start_offset)
+        for stored in self._stored_from(due, log.end_offset):
+            self._check(stored, due)
             self._note_voters(stored.view, stored.batch)
+            due = stored.batch.next_offset
+        self._check_follows(log.end_offset, due)
 
     # Where it ends.
 
@@ -283,12 +286,23 @@ class Journal:
             raise UnreadableMetadata(str(damage)) from damage
         return [_Stored(batch, data[at : at + batch.size_bytes]) for at, batch in batches(data)]
 
-    def _check(self, stored: _Stored) -> None:
+    def _check(self, stored: _Stored, due: Offset) -> None:
         """At the start all of it: later is too late to say so to anybody who could mend it."""
+        self._check_follows(stored.batch.base_offset, due)
         try:
             intact(stored.view)
         except InvalidBatch as error:
             raise UnreadableMetadata(f"{self.log.directory} is damaged: {error}") from error
+
+    def _check_follows(self, offset: Offset, due: Offset) -> None:
+        """Each batch begins where the one before ends, and the first where the snapshot does. Recovery does not see it
+        where a segment that was flushed long ago has lost its end at a batch."""
+        if offset > due:
+            raise UnreadableMetadata(f"{self.log.directory} is damaged: it lacks the records {due} to {offset - 1}")
+        if offset < due:
+            raise UnreadableMetadata(
+                f"{self.log.directory} is damaged: a batch begins at offset {offset}, where {due} is due"
+            )
 
     def _note_voters(self, view: memoryview, batch: Batch) -> None:
         if not batch.is_control or batch.base_offset <= self.voters.latest_offset:

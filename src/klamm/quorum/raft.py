@@ -120,7 +120,11 @@ class Raft:
             retention_bytes=-1,
         )
         keeps_writes = None if machine_restarted is None else not machine_restarted
-        care = Care(keeps_writes, is_only_copy=len(voters) == 1, is_flushed_first=True)
+        care = Care(keeps_writes, is_only_copy=set(voters) == {identity.node_id}, is_flushed_first=True)
+        snapshots = SnapshotFiles(files, DIRECTORY)
+        if care.is_only_copy and snapshots.latest is not None:
+            # A node alone has a snapshot of nothing that its log had not reached, and flushed.
+            recovery_point = max(recovery_point, snapshots.latest.end_offset)
         log = Log.open(
             DIRECTORY,
             files,
@@ -132,7 +136,7 @@ class Raft:
             on_damage=on_damage,
             care=care,
         )
-        journal = Journal(log, SnapshotFiles(files, DIRECTORY), voters, tell)
+        journal = Journal(log, snapshots, voters, tell)
         journal.was_cut = log.recovery_point < recovery_point
         quorum_settings = QuorumSettings.of(config)
         me = Participant(identity, quorum_settings, journal, files, random, now, is_voter_role=is_voter_role, tell=tell)

@@ -78,7 +78,7 @@ def storage_errors(seen: Seen) -> float:
 @one(
     "klamm_records_missing",
     GAUGE,
-    "Records that this node had, by its checkpoints, and did not find on its disk when it started.",
+    "Records that this node had, by its checkpoints or its segments, and did not find on its disk after it started.",
 )
 def records_missing(seen: Seen) -> float:
     return seen.driver.node.broker.partitions.missing_records

@@ -242,3 +242,18 @@ def test_a_segment_of_somebody_else_is_repaired() -> None:
     world.start_again()
     expected = [value(number) for number in range(middle[1].base_offset, COUNT)]
     assert read_all(world.connect(), "orders") == expected
+
+
+def test_a_segment_that_reaches_into_the_next_one_costs_nothing_but_itself() -> None:
+    """A later segment's bytes in its place. All that lay between was taken for damaged, and left out."""
+    world = written(old=True)
+    first, *between, last, _ = segments_of(world, "orders")
+    replace(world, first, bytes(world.disk.names[last].content))
+    world.start_again()
+    world.advance(LATER_MS)
+    assert [fact.partition for fact in world.told_of(SegmentDamaged)] == ["orders-0"]
+    repaired(world)
+    assert not harmful(looked_at(world))
+    world.start_again()
+    begins = int(between[0][-24:-4])
+    assert read_all(world.connect(), "orders") == [value(number) for number in range(begins, COUNT)]

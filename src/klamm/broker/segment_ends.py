@@ -51,6 +51,9 @@ class SegmentEnds:
         except Damaged as damage:
             self._tell(SegmentDamaged(name, str(damage)))
         else:
-            if found < end_offset:
+            if found > end_offset:
+                reason = f"{segment.log.path} ends at offset {found}, and the next segment begins at {end_offset}"
+                self._tell(SegmentDamaged(name, reason))
+            elif found < end_offset:
                 self._broker.partitions.missing_records += end_offset - found
                 self._tell(RecordsMissingWithin(name, found, end_offset))

@@ -80,11 +80,12 @@ def walk(
             why = f"{directory}: no segment holds the offsets from {seen.end_offset} to {base - 1}"
             seen.holes.append(Hole(before, size, size, seen.end_offset, base, seen.latest_epoch, why))
         seen.end_offset = max(seen.end_offset, base)
-        yield from _walk_segment(files, directory, base, seen, whole_from)
+        limit = seen.bases[number + 1] if number + 1 < len(seen.bases) else None
+        yield from _walk_segment(files, directory, base, limit, seen, whole_from)
 
 
 def _walk_segment(
-    files: Files, directory: str, base: Offset, seen: SeenLog, whole_from: Offset | None
+    files: Files, directory: str, base: Offset, limit: Offset | None, seen: SeenLog, whole_from: Offset | None
 ) -> Iterator[tuple[Offset, int, Batch, memoryview]]:
     file = files.file(f"{directory}/{file_name(base, LOG)}")
     position = 0
@@ -93,6 +94,8 @@ def _walk_segment(
             for at, batch, view in whole_batches(file, position, seen.end_offset):
                 if batch.leader_epoch < seen.latest_epoch:
                     raise Damaged(file.path, at, f"{batch} after epoch {seen.latest_epoch}")
+                if limit is not None and batch.next_offset > limit:
+                    raise Damaged(file.path, at, f"{batch}, and the next segment begins at {limit}")
                 if batch.base_offset > seen.end_offset and whole_from is not None and seen.end_offset >= whole_from:
                     why = f"{file.path}: no batch holds the offsets from {seen.end_offset} to {batch.base_offset - 1}"
                     hole = Hole(base, at, at, seen.end_offset, batch.base_offset, seen.latest_epoch, why)
@@ -102,6 +105,8 @@ def _walk_segment(
                 seen.batches += 1
         except Damaged as damage:
             step = next_whole_batch(file, position + 1, seen.end_offset)
+            if step is not None and limit is not None and step.next_offset > limit:
+                step = None
             end, next_offset = (step.position, step.base_offset) if step else (file.size, seen.end_offset)
             hole = Hole(base, position, end, seen.end_offset, next_offset, seen.latest_epoch, str(damage))
             seen.holes.append(hole)

@@ -48,15 +48,12 @@ def identity_of(
         text = checkpoint.meta_properties_text(identity.cluster_id, node_id, identity.directory_id)
         files.write_whole(checkpoint.META_PROPERTIES, text)
         return identity
-    found = checkpoint.read_meta_properties(checkpoint.read_small(files, checkpoint.META_PROPERTIES)) or {}
-    try:
-        directory_id = uuid_from_text(found["directory.id"])
-        uuid_from_text(found["cluster.id"])
-    except (KeyError, ValueError):
+    found = read_identity(files)
+    if found is None:
         raise WrongDirectory(
             f"{checkpoint.META_PROPERTIES} is damaged; restore it (it names cluster.id, node.id and directory.id), let "
             "`klamm storage repair` write it again (--id N --cluster-id ID), or start with an empty directory"
-        ) from None
+        )
     if found["node.id"] != str(node_id):
         raise WrongDirectory(
             f"it belongs to node {found['node.id']}, and this is node {node_id}; "
@@ -66,7 +63,20 @@ def identity_of(
         raise WrongDirectory(
             f"it belongs to cluster {found['cluster.id']}, and this is cluster {cluster_id}; choose another with --dir"
         )
-    return Identity(found["cluster.id"], directory_id, is_new=False)
+    return Identity(found["cluster.id"], uuid_from_text(found["directory.id"]), is_new=False)
+
+
+def read_identity(files: Files) -> dict[str, str] | None:
+    """What meta.properties says; None if it is missing or damaged."""
+    if not files.exists(checkpoint.META_PROPERTIES):
+        return None
+    found = checkpoint.read_meta_properties(checkpoint.read_small(files, checkpoint.META_PROPERTIES)) or {}
+    try:
+        uuid_from_text(found["directory.id"])
+        uuid_from_text(found["cluster.id"])
+        return found if found["node.id"].isdecimal() else None
+    except (KeyError, ValueError):
+        return None
 
 
 def has_data(files: Files) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from klamm.broker.directories import STRAY, alike, is_of_a_partition, is_set_aside
 from klamm.codec.primitives import Malformed
 from klamm.controller.names import CLUSTER_METADATA
-from klamm.ids import BrokerId, Offset, TopicPartition, Uuid, uuid_from_text, uuid_text
+from klamm.ids import BrokerId, Offset, TopicPartition, Uuid, uuid_text
 from klamm.log import checkpoint
 from klamm.log.files import DiskFailed, Files
 from klamm.log.inspection import Hole, SeenLog, seen_log, walk
@@ -22,6 +22,7 @@ from klamm.log.names import PARTITION_METADATA, is_of_a_log
 from klamm.metadata import records as metadata_records
 from klamm.metadata.delta import Delta
 from klamm.metadata.image import EMPTY, Image, PartitionState
+from klamm.node.identity import read_identity
 from klamm.quorum.election import UnreadableElection, read_election, remembers
 from klamm.quorum.raft import DIRECTORY
 from klamm.quorum.snapshot import SnapshotFiles, UnreadableSnapshot
@@ -83,8 +84,7 @@ class Inspection:
 
     @property
     def node_id(self) -> BrokerId | None:
-        text = self.identity.get("node.id", "")
-        return int(text) if text.isdecimal() else None
+        return int(self.identity["node.id"]) if self.identity else None
 
     @property
     def is_alone(self) -> bool | None:
@@ -94,25 +94,15 @@ class Inspection:
 
 
 def see(files: Files) -> Inspection:
-    """The facts; `findings.py` judges them."""
+    """The facts; `repairs.py` judges them."""
     seen = Inspection()
-    _see_identity(files, seen)
+    seen.identity = read_identity(files) or {}
     _see_checkpoints(files, seen)
     _see_metadata(files, seen)
     for entry in files.listing(""):
         if is_set_aside(entry) and entry.endswith(STRAY):
             seen.kept.append(entry)
     return seen
-
-
-def _see_identity(files: Files, seen: Inspection) -> None:
-    path = checkpoint.META_PROPERTIES
-    found = checkpoint.read_meta_properties(files.read_whole(path)) if files.exists(path) else None
-    try:
-        uuid_from_text((found or {})["directory.id"])
-    except (KeyError, ValueError):
-        return
-    seen.identity = found or {}
 
 
 def _see_checkpoints(files: Files, seen: Inspection) -> None:

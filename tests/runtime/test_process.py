@@ -132,3 +132,25 @@ def test_a_lock_that_was_given_back_in_the_moment_it_was_taken_locks_nobody_out(
 def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(CannotStart, match="cannot be used: "):
         TakenDirectory(Path("/proc/no-such-thing/data"))
+
+
+def test_a_node_that_could_not_start_leaves_nothing_behind(process: Process) -> None:
+    """In a process that goes on: an embedded cluster's said KeyError, and kept a thread and an address."""
+    process.running.stop(lambda clean: process.has_ended("told", clean))
+    process.run()
+    metadata = process.directory / "__cluster_metadata-0"
+    log = min(metadata.glob("*.log"))
+    log.write_bytes(b"?" * 200 + log.read_bytes()[200:])
+    (process.directory / ".kafka_cleanshutdown").unlink()
+    # Found at the start, and handed to the thread that removes.
+    (metadata / "00000000000000000000.log.deleted").write_bytes(b"x")
+    before = threading.active_count()
+    again = Process(process.directory)
+    port = again.running.listener.port
+    with pytest.raises(CannotStart, match="klamm storage check"):
+        again.running.start(on_serve=lambda: None, on_end=lambda clean: None)
+    again.running.abandon()
+    assert threading.active_count() == before
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", port))
+    again.loop.close()

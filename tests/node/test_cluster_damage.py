@@ -20,6 +20,7 @@ from klamm.quorum.raft import UnreadableMetadata
 from klamm.records.batch import batches
 from klamm.sim.disk import Inode
 from tests.node.cluster_world import ClusterWorld, Member
+from tests.node.requests import deletion
 from tests.node.test_cluster import TOPIC, create, produce, state
 
 WITNESSES = (3, 4, 5)
@@ -148,19 +149,45 @@ def test_who_was_given_what_it_lost_may_lead_after_the_next_kill(world: ClusterW
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_an_earlier_topic_of_the_same_name_is_no_damage(world: ClusterWorld, is_there: bool) -> None:
+def test_an_earlier_topic_of_the_same_name_is_no_damage(is_there: bool) -> None:
     """It was deleted, and another was created under its name, while this broker was away. Its directory may be gone
     already, and a checkpoint still tells of it: in the simulator a broker was distrusted for that."""
-    all_are_gone(world)
-    disk = world[0].disk
-    disk.write_whole(checkpoint.HIGH_WATERMARKS, checkpoint.offsets_text({TopicPartition(TOPIC, 0): 10}))
-    name = checkpoint.partition_metadata_text(b"another topic's!")
-    file_of(world[0], "partition.metadata").replace(bytearray(name))
+    world = three_in_sync()
+    away = world[next(number for number in state(world).replicas if number != state(world).leader)]
+    other = state(world).leader
+    away.kill()
+    world.client(other).ask(deletion(TOPIC))
+    create(world, other)
+    assert produce(world, state(world, other).leader, b"new").error_code == 0
+    assert TopicPartition(TOPIC, 0) in (checkpoint.read_offsets(away.disk.read_whole(checkpoint.HIGH_WATERMARKS)) or {})
     if not is_there:
-        disk.lose(f"{TOPIC}-0")
-    world[0].start()
-    world.run_until(lambda: world[0].is_serving, 5_000.0)
-    assert not world[0].broker.life.is_doubted
+        away.disk.lose(f"{TOPIC}-0")
+    away.start()
+    world.run_until(lambda: away.is_serving, 20_000.0)
+    assert not away.broker.life.is_doubted
+    world.run_until(lambda: len(state(world).isr) == 3, 60_000.0)
+
+
+@pytest.mark.parametrize("left", ["no directory", "no segment", "whole batches"])
+def test_one_that_lost_what_was_committed_does_not_lead_where_nothing_is_damaged(left: str) -> None:
+    """Only its checkpoint tells. It led with an empty log, and the two that had everything cut theirs."""
+    world = three_in_sync()
+    member = world[state(world).leader]
+    # Everything is committed and nothing flushed, as in the minute before a checkpoint.
+    member.disk.remove(checkpoint.RECOVERY_POINTS)
+    for number in (0, 1, 2):
+        world[number].kill()
+    if left == "no directory":
+        member.disk.lose(f"{TOPIC}-0")
+    elif left == "no segment":
+        del member.disk.names[f"{TOPIC}-0/00000000000000000000.log"]
+    else:
+        log = file_of(member, ".log")
+        log.replace(log.content[: list(batches(memoryview(bytes(log.content))))[4][0]])
+    for number in (member.number, *(number for number in (0, 1, 2) if number != member.number)):
+        world[number].start()
+    comes_back_in_sync(world, member)
+    assert told_by(member, RecordsMissing)
 
 
 def test_a_directory_that_was_being_made_is_no_damage(world: ClusterWorld) -> None:
@@ -215,6 +242,10 @@ def a_follower(world: ClusterWorld) -> Member:
 
 def comes_back(world: ClusterWorld, member: Member) -> None:
     member.start()
+    comes_back_in_sync(world, member)
+
+
+def comes_back_in_sync(world: ClusterWorld, member: Member) -> None:
     world.run_until(lambda: member.is_serving, 20_000.0)
     world.run_until(lambda: len(state(world).isr) == 3, 60_000.0)
     replica = member.broker.partitions.get(TOPIC, 0)

@@ -198,6 +198,10 @@ class Partitions:
             whence = f"they are fetched again when one of {', '.join(map(str, others))} leads it"
         else:
             whence = "no other broker is known to have them"
+        if self._me in {*state.isr, *state.elr}:
+            # It would lead as one that has everything, and the others would cut theirs. (Of a topic that was created
+            # under this name while this broker was away, it is neither.)
+            self._doubt()
         self.missing_records += known_end - end_offset
         self._tell(RecordsMissing(str(name), end_offset, known_end, whence))
 

@@ -1,11 +1,15 @@
 """`klamm storage` on the directory of a real broker that was killed, with both damages that made one remove records."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from klamm.cli import storage
 from klamm.errors import ErrorCode
+from klamm.log.files import DiskFailed
+from klamm.node.inspection import Finding, Inspection, Repair
 from klamm.records.batch import batches
 from tests.cli.running import klamm
 from tests.crash.client import Client
@@ -109,3 +113,18 @@ def test_a_lost_identity(killed: Node) -> None:
 def test_no_such_directory(tmp_path: Path) -> None:
     ended = klamm("storage", "check", str(tmp_path / "nowhere"))
     assert ended.code == 2 and "there is no directory" in ended.err
+
+
+def test_what_was_not_repaired_is_not_called_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Programs read `"repaired": true` and go on."""
+
+    def fails() -> None:
+        raise DiskFailed("orders-0: Input/output error", errno.EIO)
+
+    seen = Inspection([Finding("orders-0", "damaged", repair=Repair("set orders-0 aside", fails))])
+    monkeypatch.setattr("klamm.node.repairs.inspect", lambda *arguments: seen)
+    assert storage.run(["repair", str(tmp_path), "--json"]) == 1
+    told = capsys.readouterr()
+    assert not told.out and "Input/output error" in told.err

@@ -117,13 +117,14 @@ def _with(options: argparse.Namespace, *, is_repair: bool) -> int:
         seen = inspect(files, SystemRandom(), Wish(options.id, options.cluster_id, is_alone))
         repairs = _repairs(seen.findings) if is_repair else []
         does = is_repair and not options.dry_run
-        if options.json:
-            _print_document(seen, repairs, done=does)
-        else:
+        if not options.json:
             _print(directory, seen, repairs, is_repair=is_repair, does=does)
         if does:
             for repair in repairs:
                 repair.do()
+        if options.json:
+            # Not before: it says that it is done.
+            _print_document(seen, repairs, done=does)
         files.close()
     finally:
         with suppress(OSError):

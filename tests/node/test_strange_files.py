@@ -47,10 +47,13 @@ def test_what_is_only_called_like_a_partition_stays(real: World, tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["partition.metadata", "leader-epoch-checkpoint", FIRST_SEGMENT])
 def test_what_is_a_partitions_of_a_topic_that_is_gone_does_not(real: World, tmp_path: Path, name: str) -> None:
-    """Its partition.metadata says so; or there is no record in it."""
+    """Its partition.metadata names a topic that a record deletes; or there is no record in it."""
+    client = real.connect()
+    topic_id = create(client, "gone")
+    delete(client, "gone")
     real.stop()
     real.files.make_directory("gone-0")
-    real.files.write_whole("gone-0/partition.metadata", partition_metadata_text(b"a deleted topic!"))
+    real.files.write_whole("gone-0/partition.metadata", partition_metadata_text(topic_id))
     real.files.write_whole(f"gone-0/{name}", b"mine")
     real.start_again()
     removed(real)

@@ -1,5 +1,5 @@
 """The command: `python -m proof losses`, `rolling`, `failover`, `calm`, `start`, `wiped`, `pipeline`,
-`new_group`, `fixtures`.
+`new_group`, `fixtures`, `known_bugs`, `mutants`.
 
 Each has --help."""
 
@@ -20,6 +20,8 @@ PROOFS = {
     "wiped": "a disk is lost: what comes back, and who may vote",
     "new_group": "how long the first group ever waits after the controller was killed",
     "fixtures": "a project's tests on the pytest fixtures, again and again, and no flake",
+    "known_bugs": "which seeds catch the known bugs of others, put into our code",
+    "mutants": "wrong lines in the core, drawn and not chosen: whether the simulator notices",
     "pipeline": "the invoice pipeline on Spark: tables equal to the ledger, whatever dies",
 }
 

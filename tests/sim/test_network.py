@@ -73,6 +73,22 @@ def test_a_cut_link_holds_back_and_tells_nobody() -> None:
     assert two.other.texts() == [b"late", b"later"]
 
 
+def test_answers_are_held_and_questions_are_not() -> None:
+    two = Two()
+    hear = two.network.hold_answers(two.other, two.one)
+    two.network.dial(two.other, -1, 1)
+    two.run(10)
+    two.network.send(two.one, -1, framed(b"asked"))
+    two.network.send(two.other, 1, framed(b"answered"))
+    two.network.send(two.other, -1, framed(b"asked as well"))
+    two.network.send(two.one, 1, framed(b"answered at once"))
+    two.run(5_000)
+    assert two.other.texts() == [b"asked", b"answered at once"] and two.one.texts() == [b"asked as well"]
+    hear()
+    two.run(1_000)
+    assert two.one.texts() == [b"asked as well", b"answered"]
+
+
 def test_cuts_add_up() -> None:
     two = Two()
     first, second = two.network.cut(two.one, two.other), two.network.cut(two.one, two.other)

@@ -81,6 +81,7 @@ EXPECTED = (
     "in-sync replicas became fewer",
     "in-sync replicas became more",
     "slow follower dropped by its leader",
+    "let in, and the leader has not heard",
     "reassignment done",
     "reassignment while a node is down",
     "zombie leader fenced",

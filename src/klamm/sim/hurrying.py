@@ -13,6 +13,7 @@ from random import Random
 from klamm import slicing
 from klamm.broker import loading
 from klamm.quorum import raft
+from klamm.sim.plan import HEARING_FAULTS, Plan
 from klamm.sim.topics import FLUSH_MS
 
 CLEANING_MS = 2_000.0
@@ -24,16 +25,16 @@ ELEMENTS_A_SLICE = (1, 2, 5, 12)
 """So much of a decision is made, and taken up, at a time; in some runs one thing at a time."""
 
 
-def drawn_settings(seed: int) -> dict[str, str]:
-    random = Random(f"{seed} hurrying")
+def drawn_settings(plan: Plan) -> dict[str, str]:
+    random = Random(f"{plan.seed} hurrying")
     settings = {}
     if random.random() < 0.5:
         settings["metadata.max.retention.bytes"] = random.choice(("1", "20000"))
     if random.random() < 0.5:
-        settings |= {
-            "replica.lag.time.max.ms": random.choice(("600", "1500")),
-            "replica.fetch.wait.max.ms": random.choice(("100", "500")),
-        }
+        settings |= _short_patience(random)
+    elif not plan.faults.keys().isdisjoint(HEARING_FAULTS):
+        # Followers fall behind before whoever does not hear the controller is taken for dead.
+        settings |= _short_patience(Random(f"{plan.seed} patience"))
     if random.random() < 0.5:
         settings["log.flush.offset.checkpoint.interval.ms"] = "1000"
     if random.random() < 0.2:
@@ -41,6 +42,13 @@ def drawn_settings(seed: int) -> dict[str, str]:
     if random.random() < 0.1:
         settings["log.flush.interval.messages"] = random.choice(("1", "7"))
     return settings
+
+
+def _short_patience(random: Random) -> dict[str, str]:
+    return {
+        "replica.lag.time.max.ms": random.choice(("600", "1500")),
+        "replica.fetch.wait.max.ms": random.choice(("100", "500")),
+    }
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""Faults that are more than a moment: crash loops, half a cluster that stays away, flapping, slow lines, odd clocks.
+"""Faults that are more than a moment: crash loops, half a cluster that stays away, flapping, slow lines, leaders that
+do not hear the controller, odd clocks.
 
 Part of the nemesis, which knows whom a fault may hit and how it ends (`faults.py`). Each method is one fault, and says
 whether it happened.
@@ -16,6 +17,7 @@ SESSION_MS = 3_000.0
 """`broker.session.timeout.ms`: who is not heard for so long is fenced."""
 
 AWAY_MS = 9_000.0
+SOON_MS = 20.0
 
 
 class LastingFaults:
@@ -25,10 +27,13 @@ class LastingFaults:
     _is_over: bool
     _back_ms = 0.0
     """By then those who stayed away when all were killed are back."""
+    _hears_ms = 0.0
+    """And by then a leader hears the controller again, or is about not to."""
     _until: Callable[[float, float, Callable[[], None]], None]
     _somebody: Callable[[], Machine | None]
     _start_again: Callable[[Machine], None]
     _started: Callable[[Machine], None]
+    _kill_this: Callable[[Machine], None]
 
     def lasting_kinds(self) -> dict[str, Callable[[], bool]]:
         return {
@@ -36,6 +41,7 @@ class LastingFaults:
             "majority returns": self._majority_returns,
             "flap": self._flap,
             "slow line": self._slow_line,
+            "deaf leader": self._deaf_leader,
             "drift": self._drift,
             "strobe": self._strobe,
         }
@@ -100,21 +106,21 @@ class LastingFaults:
         machine = self._somebody()
         if machine is None:
             return False
-        lag_ms = min(float(machine.properties.get("replica.lag.time.max.ms", SESSION_MS)), SESSION_MS)
+        lag_ms = _lag_ms(machine)
         self._world.tell(f"{machine.name} is cut off again and again, for about {lag_ms:.0f} ms")
-        self._cut_for_a_while(machine, lag_ms, self._chance.randint(3, 7))
+        others = [other for other in self._cluster.machines.values() if other is not machine]
+        self._cut_for_a_while(machine, others, lag_ms, self._chance.randint(3, 7))
         return True
 
-    def _cut_for_a_while(self, machine: Machine, lag_ms: float, times: int) -> None:
+    def _cut_for_a_while(self, machine: Machine, others: list[Machine], lag_ms: float, times: int) -> None:
         if self._is_over or not times:
             return
-        others = [other for other in self._cluster.machines.values() if other is not machine]
         heals = [self._cluster.network.cut(machine, other) for other in others]
 
         def heal() -> None:
             for each in heals:
                 each()
-            again = partial(self._cut_for_a_while, machine, lag_ms, times - 1)
+            again = partial(self._cut_for_a_while, machine, others, lag_ms, times - 1)
             self._world.after(self._chance.uniform(0.1, 0.6) * lag_ms, again)
 
         factor = 0.7 if times % 2 else 1.3
@@ -129,6 +135,52 @@ class LastingFaults:
         self._world.tell(f"{machine.name}'s line takes {bytes_a_second} bytes a second")
         self._until(1_000.0, 6_000.0, self._cluster.network.limit(machine, bytes_a_second))
         return True
+
+    def _deaf_leader(self) -> bool:
+        """A leader hears no answer of the controller for a while, metadata neither, while one of its followers comes
+        and goes. What it asked for is granted, and it does not know. Often it dies before it does."""
+        controller = self._cluster.controller()
+        if controller is None or self._world.now_ms < self._hears_ms:
+            return False
+        well = {each.node_id: each for each in self._cluster.running if each.is_serving and not each.is_paused}
+        well.pop(controller.node_id, None)
+        pairs = [
+            (well[state.leader], well[node_id])
+            for topic in controller.broker.image.topics.values()
+            for state in topic.partitions
+            for node_id in state.isr
+            if state.leader in well and node_id in well and node_id != state.leader
+        ]
+        if not pairs:
+            return False
+        leader, follower = self._chance.choice(pairs)
+        self._world.tell(f"{leader.name} may soon not hear the controller, and {follower.name} comes and goes")
+        lag_ms = _lag_ms(leader)
+        self._cut_for_a_while(follower, [leader], lag_ms, self._chance.randint(3, 6))
+        self._hold_answers(leader, follower, self._world.now_ms + 3 * lag_ms)
+        self._hears_ms = self._world.now_ms + 3 * lag_ms
+        return True
+
+    def _hold_answers(self, leader: Machine, follower: Machine, latest_ms: float) -> None:
+        """As soon as the leader knows that it has lost the follower; or in the end, if it never does."""
+        if self._is_over or not leader.is_running:
+            return
+        if self._world.now_ms < latest_ms and not _knows_it_lost(leader, follower):
+            self._world.after(SOON_MS, partial(self._hold_answers, leader, follower, latest_ms))
+            return
+        controller = self._cluster.controller()
+        if controller is None or controller is leader:
+            return
+        self._world.tell(f"{leader.name} hears no answers of {controller.name}")
+        hear = self._cluster.network.hold_answers(controller, leader)
+        dies, life = self._chance.random() < 0.5, leader.lives
+
+        def end() -> None:
+            if dies and leader.lives == life:
+                self._kill_this(leader)
+            hear()
+
+        self._until(2 * _lag_ms(leader), 5 * _lag_ms(leader), end)
 
     # Clocks.
 
@@ -156,3 +208,17 @@ class LastingFaults:
         if times > 1 or times % 2:
             # An even number of jumps: it ends where it began.
             self._world.after(self._chance.uniform(5.0, 60.0), partial(self._jump, machine, width_ms, times - 1))
+
+
+def _lag_ms(machine: Machine) -> float:
+    """How long it waits for a follower, or the controller for a broker, if that is shorter."""
+    return min(float(machine.properties.get("replica.lag.time.max.ms", SESSION_MS)), SESSION_MS)
+
+
+def _knows_it_lost(leader: Machine, follower: Machine) -> bool:
+    """Whether the follower is out of sync somewhere, as far as this leader has heard."""
+    return any(
+        state.leader == leader.node_id and follower.node_id in {*state.replicas} - {*state.isr}
+        for topic in leader.broker.image.topics.values()
+        for state in topic.partitions
+    )

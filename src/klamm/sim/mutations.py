@@ -30,6 +30,7 @@ from klamm.partition.leader import Leader
 from klamm.partition.partition import Partition
 from klamm.quorum import answering, participant
 from klamm.quorum.participant import Participant
+from klamm.sim.plan import DAMAGE_FAULTS, FORGED_FAULTS, GROUPS, HEARING_FAULTS, Plan, drawn_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,20 @@ class Mutation:
     name: str
     wrong: Callable[[Any], Any]
     """The wrong function, given the right one."""
+    needs: tuple[str, ...] = ()
+    """Faults: without all of these nobody can see it. GROUPS stands for groups and their members."""
+
+
+def plan_for(mutation: Mutation, seed: int) -> Plan | None:
+    """The run in which this seed looks for it: with groups if it needs them, and nobody forges or damages for nothing.
+    None if it cannot be seen in that run."""
+    plan = drawn_plan(seed, with_groups=GROUPS in mutation.needs)
+    if GROUPS in mutation.needs and not plan.groups:
+        return None
+    faults = set(mutation.needs) - {GROUPS}
+    if not faults <= plan.faults.keys():
+        return None
+    return plan.without(*({*FORGED_FAULTS, *DAMAGE_FAULTS} - faults))
 
 
 @contextmanager
@@ -205,6 +220,10 @@ def _believes_in_nobody(right: Any) -> Any:
     return wrong
 
 
+def _counts_only_who_is_known_to_be_in_sync(right: Any) -> Any:
+    return property(lambda self: set(self.committed))
+
+
 def _takes_anybody_for_a_follower(right: Any) -> Any:
     def wrong(call: Any, broker_id: int, broker_epoch: int) -> None:
         return None
@@ -240,25 +259,119 @@ MUTATIONS = (
     Mutation("2", "a follower cuts its log to its watermark", Partition, "take_role", _cut_to_the_watermark),
     Mutation("3", "a follower is not told where it parted", fetch_by_follower, "_parted", _never_parted),
     Mutation("4", "no leader epoch is fenced", Partition, "check_epoch", _any_epoch),
-    Mutation("5", "a machine that lost its power says it lost nothing", Life, "__init__", _nothing_was_lost),
+    Mutation(
+        "5", "a machine that lost its power says it lost nothing", Life, "__init__", _nothing_was_lost, needs=("power",)
+    ),
     Mutation("10", "a retry is not recognised", ProducerStates, "judge", _no_memory_of_batches),
-    Mutation("16", "acknowledged before it is on disk", Partition, "configure", _does_not_wait_for_the_disk),
-    Mutation("17", "a damaged log is taken for a shorter one", Membership, "admit_loss", _says_nothing),
-    Mutation("verdict", "one file that fails fails a whole flush", Flushing, "done", _one_verdict_for_all),
+    Mutation(
+        "16",
+        "acknowledged before it is on disk",
+        Partition,
+        "configure",
+        _does_not_wait_for_the_disk,
+        needs=("blackout",),
+    ),
+    Mutation(
+        "17",
+        "a damaged log is taken for a shorter one",
+        Membership,
+        "admit_loss",
+        _says_nothing,
+        needs=("rotten tails",),
+    ),
+    Mutation(
+        "verdict",
+        "one file that fails fails a whole flush",
+        Flushing,
+        "done",
+        _one_verdict_for_all,
+        needs=("flush error",),
+    ),
     Mutation("vote", "a vote is told before it is on disk", participant, "write_election", _forgetful_vote),
     Mutation("majority", "a majority of replicas counts as committed", Leader, "watermark", _a_majority_will_do),
     Mutation("dirty", "readers are given what is not committed", Partition, "read", _reads_what_is_not_committed),
-    Mutation("hasty", "a group is answered before that is safe", Coordination, "_answer_when_safe", _answers_at_once),
-    Mutation("zombie", "members of any generation may commit", ClassicGroup, "check_commit", _takes_any_commit),
-    Mutation("stale", "members of any epoch may commit", ConsumerGroup, "check_commit", _takes_any_commit),
-    Mutation("deposed", "a coordinator goes on when another leads", Coordination, "_look", _never_gives_up),
     Mutation(
-        "shared", "a partition is handed over while another has it", reconciliation, "_towards", _takes_what_others_hold
+        "hasty",
+        "a group is answered before that is safe",
+        Coordination,
+        "_answer_when_safe",
+        _answers_at_once,
+        needs=(GROUPS,),
+    ),
+    Mutation(
+        "zombie",
+        "members of any generation may commit",
+        ClassicGroup,
+        "check_commit",
+        _takes_any_commit,
+        needs=(GROUPS, "member paused"),
+    ),
+    Mutation(
+        "stale",
+        "members of any epoch may commit",
+        ConsumerGroup,
+        "check_commit",
+        _takes_any_commit,
+        needs=(GROUPS, "member paused"),
+    ),
+    Mutation(
+        "deposed", "a coordinator goes on when another leads", Coordination, "look", _never_gives_up, needs=(GROUPS,)
+    ),
+    Mutation(
+        "shared",
+        "a partition is handed over while another has it",
+        reconciliation,
+        "_towards",
+        _takes_what_others_hold,
+        needs=(GROUPS,),
     ),
     Mutation("stranger", "whoever names a broker is believed", speaker, "_claimed", _believes_anybody),
     Mutation("follower", "any fetch counts as a follower's", fetch, "check_speaker", _takes_anybody_for_a_follower),
-    Mutation("strays", "what nobody can name is removed", Directories, "_keep", _removes_what_it_cannot_name),
-    Mutation("early", "a coordinator serves before it is loaded", Loading, "step", _serves_before_it_is_loaded),
-    Mutation("asked", "a vote is given while a leader lives", Participant, "believes_in_leader", _believes_in_nobody),
-    Mutation("told", "whoever is said to lead is followed", answering, "begin_quorum_epoch", _follows_whoever_says_so),
+    Mutation(
+        "strays",
+        "what nobody can name is removed",
+        Directories,
+        "_keep",
+        _removes_what_it_cannot_name,
+        needs=("lost names",),
+    ),
+    Mutation(
+        "maximal",
+        "who may have been let in is not waited for (KIP-497)",
+        Leader,
+        "maximal",
+        _counts_only_who_is_known_to_be_in_sync,
+        needs=HEARING_FAULTS,
+    ),
+    Mutation(
+        "early",
+        "a coordinator serves before it is loaded",
+        Loading,
+        "step",
+        _serves_before_it_is_loaded,
+        needs=(GROUPS,),
+    ),
+    Mutation(
+        "asked",
+        "a vote is given while a leader lives",
+        Participant,
+        "believes_in_leader",
+        _believes_in_nobody,
+        needs=FORGED_FAULTS,
+    ),
+    Mutation(
+        "told",
+        "whoever is said to lead is followed",
+        answering,
+        "begin_quorum_epoch",
+        _follows_whoever_says_so,
+        needs=FORGED_FAULTS,
+    ),
 )
+
+CAUGHT_BY = {
+    "1": 2, "2": 3, "3": 2, "4": 1, "5": 38, "10": 2, "16": 50, "17": 95, "verdict": 13, "vote": 9, "majority": 0,
+    "dirty": 0, "hasty": 16, "zombie": 117, "stale": 47, "deposed": 21, "shared": 7, "early": 13,
+    "stranger": 2, "follower": 4, "asked": 43, "told": 2, "strays": 9, "maximal": 4,
+}  # fmt: skip
+"""A seed that catches each. `python -m proof known_bugs --fresh` looks again when what is drawn has changed."""

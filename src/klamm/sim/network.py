@@ -65,6 +65,8 @@ class Network:
         self._random = world.chance("network")
         self._hosts: dict[int, Host] = {}
         self._cut: dict[tuple[str, str], int] = {}
+        self._mute: dict[tuple[str, str], int] = {}
+        """Ways on which answers are held, and nothing else."""
         self._slow_ms: dict[str, float] = {}
         self._rates: dict[str, int] = {}
         self._free_ms: dict[str, float] = {}
@@ -81,9 +83,16 @@ class Network:
 
     def cut(self, sender: Host, receiver: Host) -> Callable[[], None]:
         """From now on nothing gets from one to the other, until what this returns is called. Cuts add up."""
-        way = (sender.name, receiver.name)
-        self._cut[way] = self._cut.get(way, 0) + 1
-        return partial(self._heal, way)
+        return self._hold(self._cut, (sender.name, receiver.name))
+
+    def hold_answers(self, sender: Host, receiver: Host) -> Callable[[], None]:
+        """From now on nothing that one asks the other is answered, until what this returns is called. What the other
+        asks, and all that is asked, gets through."""
+        return self._hold(self._mute, (sender.name, receiver.name))
+
+    def _hold(self, ways: dict[tuple[str, str], int], way: tuple[str, str]) -> Callable[[], None]:
+        ways[way] = ways.get(way, 0) + 1
+        return partial(self._heal, ways, way)
 
     def slow(self, host: Host, extra_ms: float) -> Callable[[], None]:
         """Everything to and from this host takes so much longer."""
@@ -207,7 +216,7 @@ class Network:
     def _pass(self, end: End, other: End, arrive: Callable[[], None]) -> None:
         """Over the link, or wait where it is cut."""
         if end.held is None:
-            if not self._is_cut(end.host, other.host):
+            if not self._is_held(end, other):
                 arrive()
                 return
             end.held = []
@@ -230,11 +239,11 @@ class Network:
             del end.host.ends[end.number]
             end.host.hear(Closed(end.number))
 
-    def _heal(self, way: tuple[str, str]) -> None:
-        self._cut[way] -= 1
-        if self._cut[way]:
+    def _heal(self, ways: dict[tuple[str, str], int], way: tuple[str, str]) -> None:
+        ways[way] -= 1
+        if ways[way]:
             return
-        del self._cut[way]
+        del ways[way]
         held, self._held = self._held, []
         for end in held:
             assert end.other is not None
@@ -245,12 +254,17 @@ class Network:
 
     def _go_on(self, end: End, other: End) -> None:
         """What was held back arrives, unless the link is cut again."""
-        if self._is_cut(end.host, other.host):
+        if self._is_held(end, other):
             self._held.append(end)
             return
         held, end.held = end.held or [], None
         for arrive in held:
             arrive()
+
+    def _is_held(self, end: End, other: End) -> bool:
+        """A node numbers what it dials itself, from -1 down: what comes in on that is an answer."""
+        way = (end.host.name, other.host.name)
+        return way in self._cut or (other.number < 0 and way in self._mute)
 
     def _is_cut(self, sender: Host, receiver: Host) -> bool:
         return (sender.name, receiver.name) in self._cut

@@ -20,16 +20,21 @@ LATER_FAULTS = (
 """Drawn from a stream of their own."""
 DAMAGE_FAULTS = ("lost names", "rotten metadata")
 """And these from a third."""
+HEARING_FAULTS = ("deaf leader",)
+"""And these from another one, so that runs without them are what they were before there were any."""
 MEMBER_FAULTS = ("member killed", "member leaves", "member paused", "member doubled", "rebalance storm")
 """Of runs that have groups."""
 FORGED_FAULTS = ("forged request",)
 """Drawn from a stream of their own again, and in calm runs as often as in others."""
-ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *DAMAGE_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
+ALL_FAULTS = (*FAULTS, *LATER_FAULTS, *DAMAGE_FAULTS, *HEARING_FAULTS, *MEMBER_FAULTS, *FORGED_FAULTS)
 OPERATIONS = ("recreate", "add partition", "reassign", "elect preferred", "configure", "change voters")
 OPERATIONS_OF = {"trimmed": "delete records", "rescued": "elect unclean", "crowd": "change the crowd"}
 """What is done to a topic that not every run has."""
 CALM, CALM_FAULTS = 0.6, 0.25
-"""So often a run that has groups has only so many of the other faults: members come to nothing while all is down."""
+"""So often a run that has groups has only so many of the other faults: members come to nothing while all is down. The
+same where leaders do not hear the controller: they have to lead for a while."""
+DEAF = 0.3
+"""So many runs have such leaders."""
 LEAST_OF_GROUPS_MS = 15_000.0
 """Sessions have to end, and others to take over."""
 GROUPS = "groups"
@@ -122,6 +127,12 @@ def drawn_plan(seed: int, *, with_groups: bool = True) -> Plan:
         if calm.random() < CALM:
             faults = {name: mean for name, mean in faults.items() if calm.random() < CALM_FAULTS}
         faults |= _drawn_faults(Random(f"{seed} members"), MEMBER_FAULTS, (0.2, 0.6), (1_000.0, 2_500.0, 6_000.0))
+    hearing = Random(f"{seed} hearing")
+    if hearing.random() < DEAF:
+        if hearing.random() < CALM:
+            kept = {name for name in faults if hearing.random() < CALM_FAULTS or name in MEMBER_FAULTS}
+            faults = {name: mean for name, mean in faults.items() if name in kept}
+        faults |= {name: hearing.choice((1_500.0, 4_000.0)) for name in HEARING_FAULTS}
     faults |= _drawn_faults(Random(f"{seed} forged"), FORGED_FAULTS, (0.4, 0.4), (30.0, 300.0, 3_000.0))
     operations += [done for name, done in OPERATIONS_OF.items() if name in topics]
     return Plan(

@@ -96,7 +96,7 @@ class Run:
         self.network = Network(self.world)
         self.network.latency_ms = plan.latency_ms
         racks = rack_names(plan.racks)
-        settings = SETTINGS | drawn_settings(plan.seed) | ({"replica.selector.class": RACK_AWARE} if racks else {})
+        settings = SETTINGS | drawn_settings(plan) | ({"replica.selector.class": RACK_AWARE} if racks else {})
         if plan.topics:
             settings |= HOUSEKEEPING
         if plan.groups:
@@ -169,6 +169,7 @@ class Run:
         reached["records taken by retention"] += self.beginnings.moved
         reached["compacted before it was read"] += self.compaction.skipped
         reached["unclean election"] += self.unclean.count
+        reached["let in, and the leader has not heard"] += self.replication.unheard
         if self.groups is not None:
             reached += self.groups.history.reached
         return Outcome(

@@ -37,6 +37,8 @@ class ReplicationChecker:
         self._image: Image | None = None
         self.unclean: set[Key] = set()
         """Partitions that may lose something: somebody asked for an unclean election."""
+        self.unheard = 0
+        """How often a watermark moved while the controller had let somebody in, and its leader did not know."""
 
     def after_step(self, machine: Machine) -> None:
         broker = machine.broker
@@ -90,7 +92,9 @@ class ReplicationChecker:
             )
 
     def _in_sync_have(self, machine: Machine, partition: Partition, watermark: Offset) -> None:
-        for node_id in partition.in_sync:
+        granted = self._granted(machine, partition)
+        self.unheard += not set(granted) <= set(partition.in_sync)
+        for node_id in sorted({*partition.in_sync, *granted}):
             other = self._cluster.machines[node_id]
             if not other.is_running or not other.broker.is_open or other.has_forgotten:
                 # One that has lost what it had was in sync when it had it. A leader that was paused hears of both late.
@@ -104,6 +108,17 @@ class ReplicationChecker:
                     f"{machine.name} calls {partition} committed up to {watermark}, and {other.name}, which is in "
                     f"sync, ends at {replica.log.end_offset}",
                 )
+
+    def _granted(self, machine: Machine, partition: Partition) -> tuple[BrokerId, ...]:
+        """Those in sync by a decision of the controller that the leader has not heard of: any of them may be the next
+        (KIP-497). A leader that was answered may also know more than any image."""
+        place = partition.topic_partition
+        topic = self._cluster.latest_image().topics.get(place.topic)
+        if topic is None or topic.topic_id != partition.topic_id or place.partition >= len(topic.partitions):
+            return ()
+        state = topic.partitions[place.partition]
+        is_its_own = state.leader == machine.node_id and state.leader_epoch == partition.leader_epoch
+        return state.isr if is_its_own and state.partition_epoch > partition.partition_epoch else ()
 
     def _look_at_elections(self, image: Image) -> None:
         before, self._image = self._image, image

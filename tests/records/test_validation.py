@@ -166,7 +166,7 @@ def test_a_gigabyte_comes_in_pieces(codec: Codec) -> None:
         tracemalloc.stop()
     assert found == BASE_MS
     assert peak < 4 << 20
-    assert steps > SIZES[codec] >> 21
+    assert steps > SIZES[codec] >> 21 or codec is Codec.NONE, "of what is plain only the head is looked at"
 
 
 def packed_zeros(codec: Codec, size: int) -> bytes:

@@ -10,7 +10,8 @@ from klamm.records.invalid import InvalidBatch
 from klamm.records.walking import LONG_BYTES, NULL, Body, Times, number_at
 
 SHORTEST_RUN = 12
-LONGEST_RUN = 512
+LONGEST_RUN = 1024
+_LONGEST_RUN_BYTES = 128 << 10
 """More would not fit the cache that a column is read from again and again."""
 
 _MOST_COLUMNS = 48
@@ -22,7 +23,8 @@ _UNIFORM = [bytes((byte,)) * LONGEST_RUN for byte in range(256)]
 _FIRST = bytes(2 * index & 127 for index in range(64)) * (LONGEST_RUN // 64 + 1)
 _FIRST_OF_MORE = bytes(byte | 128 for byte in _FIRST)
 _SECOND_CYCLE = 8192
-_WIDTH_ENDS = (64, 8192, 1 << 20, 1 << 27, 1 << 31)
+_ONE_BYTE_ENDS = 64
+_WIDTH_ENDS = ((2, 8192), (3, 1 << 20), (4, 1 << 27), (5, 1 << 31))
 # As the last byte, and with another one behind it.
 _SECOND = bytes(index >> 6 & 127 for index in range(_SECOND_CYCLE))
 _SECONDS = (_SECOND, bytes(byte | 128 for byte in _SECOND))
@@ -35,16 +37,17 @@ _UP_TO_OF_MORE = [bytes(range(128, 128 + byte + 1, 2)) for byte in range(128)]
 def length_of_run(body: Body, at: int, index: int, last: int, times: Times, need_keys: bool) -> tuple[int, int]:
     """How many records from `index` at `at` on are alike and sound, and how many bytes each takes. 0 if it is not worth
     it: that says nothing about them."""
+    if not _may_repeat(body, at):
+        return 0, 0
     shape = _shape_at(body, at, need_keys)
     if shape is None:
         return 0, 0
     size, time, offset, behind_offset, same = shape
-    width_end = _WIDTH_ENDS[behind_offset - offset - 1]
-    if index < 8192 < width_end:
+    width, width_end = width_of_offsets(index)
+    if width != behind_offset - offset:
         return 0, 0
-    if index >= 8192:
-        width_end = min(width_end, (index | 8191) + 1)
-    length = min(last - index, (len(body) - at) // size, LONGEST_RUN, width_end - index)
+    room = min(len(body) - at, _LONGEST_RUN_BYTES) // size
+    length = min(last - index, room, LONGEST_RUN, width_end - index)
     if length < SHORTEST_RUN:
         return 0, 0
     end = at + length * size
@@ -56,11 +59,27 @@ def length_of_run(body: Body, at: int, index: int, last: int, times: Times, need
             if length < SHORTEST_RUN:
                 return 0, 0
             end = at + length * size
-    if not _counts_up(body, at + offset, behind_offset - offset, index, length, size):
-        return 0, 0
+    for distance, wanted in enumerate(bytes_of_offsets(index, length, width), offset):
+        if body[at + distance : end : size] != wanted:
+            return 0, 0
     if not _note_times(body, at + time, offset - time, length, size, times):
         return 0, 0
     return length, size
+
+
+def _may_repeat(body: Body, at: int) -> bool:
+    """Whether two more records have lengths like the one here: a look before the work."""
+    try:
+        first, second = body[at], body[at + 1]
+        if first < 128:
+            size = 1 + (first >> 1)
+        elif second < 128:
+            size = 2 + (first >> 1 & 63) + (second << 6)
+        else:
+            return True
+        return first == body[at + size] == body[at + 2 * size]
+    except IndexError:
+        return False
 
 
 def _shape_at(body: Body, at: int, need_keys: bool) -> tuple[int, int, int, int, list[int]] | None:
@@ -122,25 +141,27 @@ def _header_columns(body: Body, at: int, distance: int, count: int, same: list[i
     return distance
 
 
-def _counts_up(body: Body, start: int, width: int, index: int, length: int, size: int) -> bool:
-    end = start + (length - 1) * size + 1
-    first = _FIRST if width == 1 else _FIRST_OF_MORE
+def width_of_offsets(index: int) -> tuple[int, int]:
+    """How many bytes the offset of a record has, and up to which record only the first two of them change."""
+    if index < _ONE_BYTE_ENDS:
+        return 1, _ONE_BYTE_ENDS
+    if index < _SECOND_CYCLE:
+        return 2, _SECOND_CYCLE
+    return next(width for width, end in _WIDTH_ENDS if index < end), (index | _SECOND_CYCLE - 1) + 1
+
+
+def bytes_of_offsets(index: int, length: int, width: int) -> list[bytes]:
+    """What they are from a record on, the first of all, then the second of all."""
     begin = index & 63
-    if body[start:end:size] != first[begin : begin + length]:
-        return False
     if width == 1:
-        return True
-    begin = index & _SECOND_CYCLE - 1
-    if body[start + 1 : end + 1 : size] != _SECONDS[width > 2][begin : begin + length]:
-        return False
-    # The rest is the same for 8192 records.
+        return [_FIRST[begin : begin + length]]
+    second = index & _SECOND_CYCLE - 1
+    columns = [_FIRST_OF_MORE[begin : begin + length], _SECONDS[width > 2][second : second + length]]
     rest = index >> 13
-    for distance in range(2, width):
-        byte = rest & 127 | (128 if distance < width - 1 else 0)
+    for left in range(width - 3, -1, -1):
+        columns.append(bytes((rest & 127 | (128 if left else 0),)) * length)
         rest >>= 7
-        if body[start + distance : end + distance : size] != bytes((byte,)) * length:
-            return False
-    return rest == 0
+    return columns
 
 
 def _note_times(body: Body, start: int, width: int, length: int, size: int, times: Times) -> bool:

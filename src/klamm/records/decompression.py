@@ -60,7 +60,7 @@ def _plain(packed: Packed) -> Iterator[Piece]:
 
 # gzip
 
-_GZIP_FED_BYTES = 4 << 10
+_GZIP_FED_BYTES = 32 << 10
 
 
 def _gunzipped(packed: Packed) -> Iterator[Piece]:

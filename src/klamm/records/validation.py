@@ -15,9 +15,11 @@ from typing import TypeAlias
 
 from klamm.errors import ErrorCode
 from klamm.records.batch import CODEC_BITS, HEADER_BYTES, Batch
+from klamm.records.builder import BatchBuilder
 from klamm.records.columns import SHORTEST_RUN, length_of_run
 from klamm.records.compression import Packed
 from klamm.records.decompression import MOST_BYTES, Piece, pieces
+from klamm.records.heads import LONGEST_TABLE, pass_table
 from klamm.records.invalid import InvalidBatch
 from klamm.records.record import MOST_ERRORS, InvalidRecords
 from klamm.records.walking import (
@@ -27,6 +29,7 @@ from klamm.records.walking import (
     MOST_HEADERS,
     NULL,
     Times,
+    is_all_and_sound,
     number_at,
     signed,
     walk,
@@ -43,11 +46,23 @@ STEP_COST = 8192
 """A step of the work ends after so much, in records that are walked over: one or two milliseconds."""
 STEPS_AT_ONCE = 2
 """So many are worth no copy: the batch is where it was read."""
-_SHORT_WAY_BYTES = 2 << 20
+_WINDOW_BYTES = 128 << 10
+"""Are copied at once: slices of a `memoryview` are slow, and more would not stay in the cache."""
+_FEW_BYTES = 4 << 10
+"""Are looked at together with those behind them."""
 _COST_OF_RUN = 8
 _COST_OF_STRANGE = 32
 _BYTES_FOR_ONE = 64
 """Decompressing so many costs as much as a record."""
+
+
+class Built:
+    """In place of a `Validation`: our own builder made these records, so there is nothing to look at."""
+
+    __slots__ = ("youngest",)
+
+    def __init__(self, batch: BatchBuilder) -> None:
+        self.youngest = batch.max_timestamp
 
 
 def validated(
@@ -60,14 +75,17 @@ def validated(
 ) -> "int | Validation":
     """The largest timestamp of a producer's batch whose header was `checked`; or, where that takes long, the work that
     is still to be done. `InvalidBatch` if the batch must not be stored; see `Validation`."""
-    if not batch.attributes & CODEC_BITS and len(view) <= _SHORT_WAY_BYTES:
+    if not batch.attributes & CODEC_BITS:
+        youngest = batch.max_timestamp
+        if (
+            batch.count == 1
+            and earliest_ms <= youngest == batch.base_timestamp <= latest_ms
+            and youngest >= 0
+            and is_all_and_sound(view, HEADER_BYTES, need_keys)
+        ):
+            return youngest
         times = Times(batch.base_timestamp, earliest_ms, latest_ms)
-        body, count = bytes(view[HEADER_BYTES:]), batch.count
-        if count < SHORTEST_RUN:
-            index, at, _ = walk(body, 0, 0, count, times, need_keys)
-            if index == count and at == len(body):
-                return times.youngest
-        elif _is_sound(body, count, times, need_keys):
+        if _is_sound(view, batch.count, times, need_keys):
             return times.youngest
     validation = Validation(
         view, batch, need_keys=need_keys, earliest_ms=earliest_ms, latest_ms=latest_ms, most_bytes=most_bytes
@@ -78,28 +96,47 @@ def validated(
     return validation
 
 
-def _is_sound(body: bytes, count: int, times: Times, need_keys: bool) -> bool:
+def _is_sound(view: memoryview, count: int, times: Times, need_keys: bool) -> bool:
     """The short way, for most batches: whether these are all the records there should be, none of them strange, and it
     did not take long to see. If not, that says nothing."""
-    size = len(body)
-    index = at = walked = 0
-    length_of_walk = _FIRST_WALK
-    while index < count and walked < STEPS_AT_ONCE * STEP_COST:
-        if count - index >= SHORTEST_RUN and times.top >= 0:
-            length, size_of_one = length_of_run(body, at, index, count, times, need_keys)
-            if length:
-                index += length
-                at += length * size_of_one
-                length_of_walk = _FIRST_WALK
-                continue
-        last = min(index + length_of_walk, count)
-        length_of_walk *= 4
-        before = index
-        index, at, headers = walk(body, at, index, last, times, need_keys)
-        if index < last:
+    # From one byte before the records on: `pass_table` looks back.
+    begin, at = HEADER_BYTES - 1, 1
+    index = cost = 0
+    body = bytes(view[begin : begin + _WINDOW_BYTES])
+    if count < SHORTEST_RUN:
+        index, at, _ = walk(body, at, 0, count, times, need_keys)
+    walk_length = _FIRST_WALK
+    while index < count and cost < STEPS_AT_ONCE * STEP_COST:
+        index, at, cost_of_these, walk_length = _pass(body, at, index, count, times, need_keys, walk_length)
+        cost += cost_of_these
+        if len(body) == _WINDOW_BYTES and (not walk_length or at > _WINDOW_BYTES - _FEW_BYTES) and at > 1:
+            begin += at - 1
+            at = 1
+            body = bytes(view[begin : begin + _WINDOW_BYTES])
+            walk_length = _FIRST_WALK
+        elif not walk_length:
             return False
-        walked += index - before + headers
-    return index == count and at == size
+    return index == count and begin + at == len(view)
+
+
+def _pass(
+    body: Piece, at: int, index: int, count: int, times: Times, need_keys: bool, walk_length: int
+) -> tuple[int, int, int, int]:
+    """Some records, by the fastest way they can be passed: the index and position behind them, what that cost, and how
+    many to walk over should no other way be found then. 0 if the next record is strange, or not all here."""
+    cost = 0
+    if count - index >= SHORTEST_RUN and times.top >= 0:
+        length, size = length_of_run(body, at, index, count, times, need_keys)
+        if length:
+            return index + length, at + length * size, _COST_OF_RUN, _FIRST_WALK
+        passed, behind = pass_table(body, at, index, count, times, need_keys)
+        if passed > index:
+            return passed, behind, _COST_OF_RUN + (passed - index) // 4, _FIRST_WALK
+        # As if the whole table had been filled in vain.
+        cost = _COST_OF_RUN + min(count - index, LONGEST_TABLE) // 4
+    last = min(index + walk_length, count)
+    behind, at, headers = walk(body, at, index, last, times, need_keys)
+    return behind, at, cost + behind - index + headers, min(4 * walk_length, _LONGEST_WALK) if behind == last else 0
 
 
 class Validation:
@@ -118,11 +155,11 @@ class Validation:
         "_errors",
         "_index",
         "_need_keys",
-        "_next_walk",
         "_packed",
         "_passed",
         "_pieces",
         "_times",
+        "_walk_length",
         "_work",
     )
 
@@ -147,7 +184,7 @@ class Validation:
         self._at = 0
         self._passed = 0
         """How many bytes came before this piece."""
-        self._next_walk = _FIRST_WALK
+        self._walk_length = _FIRST_WALK
         self._cost = 0
         self._code = ErrorCode.INVALID_RECORD
         self._errors: list[tuple[int, str]] = []
@@ -173,7 +210,7 @@ class Validation:
         self._packed.view = view[HEADER_BYTES:]
 
     def _steps(self) -> _Work:
-        while self._index < self._count and len(self._errors) < MOST_ERRORS and self._has_piece():
+        while self._index < self._count and len(self._errors) < MOST_ERRORS and self._has_longer_piece():
             yield from self._look()
         if self._errors:
             raise InvalidRecords(self._code, self._errors)
@@ -189,19 +226,25 @@ class Validation:
         """At what is left of this piece."""
         times, need_keys = self._times, self._need_keys
         while self._at < len(self._body) and self._index < self._count and len(self._errors) < MOST_ERRORS:
+            if len(self._body) - self._at < _FEW_BYTES and self._has_longer_piece():
+                yield from self._pause()
+                continue
+            walk_length, last = self._walk_length, min(self._index + self._walk_length, self._count)
+            self._index, self._at, cost, self._walk_length = _pass(
+                self._body, self._at, self._index, self._count, times, need_keys, walk_length
+            )
+            self._cost += cost
+            if not self._walk_length:
+                self._walk_length = min(4 * walk_length, _LONGEST_WALK)
+                yield from self._read_record()
+                yield from self._walk_until(last)
+            yield from self._pause()
+
+    def _walk_until(self, last: int) -> _Work:
+        """Strange records seldom come alone, so no other way is tried before the walk ends that met one."""
+        while self._index < last and self._at < len(self._body) and len(self._errors) < MOST_ERRORS:
             index = self._index
-            if self._count - index >= SHORTEST_RUN and times.top >= 0:
-                length, size = length_of_run(self._body, self._at, index, self._count, times, need_keys)
-                self._cost += _COST_OF_RUN
-                if length:
-                    self._index += length
-                    self._at += length * size
-                    self._next_walk = _FIRST_WALK
-                    yield from self._pause()
-                    continue
-            last = min(index + self._next_walk, self._count)
-            self._next_walk = min(4 * self._next_walk, _LONGEST_WALK)
-            self._index, self._at, headers = walk(self._body, self._at, index, last, times, need_keys)
+            self._index, self._at, headers = walk(self._body, self._at, index, last, self._times, self._need_keys)
             self._cost += self._index - index + headers
             if self._index < last:
                 yield from self._read_record()
@@ -303,6 +346,17 @@ class Validation:
         self._passed += len(self._body)
         self._body, self._at = piece, 0
         self._cost += 1 + len(piece) // _BYTES_FOR_ONE
+        return True
+
+    def _has_longer_piece(self) -> bool:
+        """Whether another piece comes, and is put behind what is left of this one."""
+        left, at, passed = self._body, self._at, self._passed
+        if not self._has_piece():
+            return False
+        # With one byte before: `pass_table` looks back.
+        self._body = (left[at - 1 :] if at else b"\0" + left) + self._body
+        self._at = 1
+        self._passed = passed + at - 1
         return True
 
     def _pause(self) -> _Work:

@@ -14,6 +14,7 @@ from klamm.errors import ErrorCode
 from klamm.records.invalid import InvalidBatch
 
 Body: TypeAlias = bytes | bytearray
+Readable: TypeAlias = Body | memoryview
 
 INT_BYTES = 5
 LONG_BYTES = 10
@@ -163,6 +164,39 @@ def walk(body: Body, at: int, index: int, last: int, times: Times, need_keys: bo
     return index, start, headers
 
 
+def is_all_and_sound(view: memoryview, at: int, need_keys: bool) -> bool:
+    """Whether the rest is one record, of a batch of one, with the batch's own time. If not, that says nothing: it has
+    headers, for example. Many producers send nothing else, so this is short, and makes no objects."""
+    try:
+        length = view[at]
+        if length < 128:
+            at += 1
+        else:
+            length, at = number_at(view, at)
+        if length != 2 * (len(view) - at) or view[at + 1] or view[at + 2]:
+            return False
+        key = view[at + 3]
+        at += 4
+        if key == NULL:
+            if need_keys:
+                return False
+        elif key & 1 or key > 127:
+            return False
+        else:
+            at += key >> 1
+        value = view[at]
+        if value < 128:
+            at += 1
+        else:
+            value, at = number_at(view, at)
+        if value & 1:
+            return False
+        at += value >> 1
+        return at + 1 == len(view) and not view[at]
+    except (IndexError, InvalidBatch):
+        return False
+
+
 def walk_headers(body: Body, at: int, count: int) -> tuple[int, int]:
     """The position behind so many headers, or behind the last one that is all here and sound; how many are left."""
     start = at
@@ -197,7 +231,7 @@ def walk_headers(body: Body, at: int, count: int) -> tuple[int, int]:
     return start, count
 
 
-def number_at(body: Body, at: int, longest: int = INT_BYTES) -> tuple[int, int]:
+def number_at(body: Readable, at: int, longest: int = INT_BYTES) -> tuple[int, int]:
     """A number and the position behind it. IndexError if it does not end here."""
     byte = body[at]
     number = byte & 127

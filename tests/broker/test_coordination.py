@@ -41,6 +41,17 @@ def test_a_commit_is_answered_when_the_others_have_it() -> None:
     assert codes == NONE and fetched(world[0]) == [7]
 
 
+def test_what_the_coordinator_writes_is_not_looked_at_as_a_stranger_s_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has just built it."""
+    looked: list[object] = []
+    monkeypatch.setattr("klamm.log.admission.validated", lambda *batch: looked.append(batch))
+    world = GroupsWorld()
+    codes = commit(world[0], 7)
+    world.settle_all()
+    assert codes == NONE
+    assert not looked
+
+
 def test_who_reads_waits_for_what_was_written_before() -> None:
     world = GroupsWorld()
     commit(world[0], 7)

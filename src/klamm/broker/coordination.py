@@ -35,6 +35,7 @@ from klamm.metadata.delta import Changes
 from klamm.partition.partition import ALL, Partition
 from klamm.records.builder import BatchBuilder
 from klamm.records.compression import Codec
+from klamm.records.validation import Built
 
 if TYPE_CHECKING:
     from klamm.broker.broker import Broker
@@ -246,7 +247,7 @@ class Coordination:
         self._append(hosted, batch, verdict.records[first:], now)
 
     def _append(self, hosted: _Hosted, batch: BatchBuilder, records: Sequence[GroupRecord], now: Now) -> None:
-        appended = hosted.partition.append(memoryview(batch.build()), ALL, now)
+        appended = hosted.partition.append(memoryview(batch.build()), ALL, now, validation=Built(batch))
         hosted.written = appended.last_offset + 1
         for record in records:
             hosted.shard.replay(record)

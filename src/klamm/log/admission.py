@@ -14,7 +14,7 @@ from klamm.records.batch import Batch, read_header, set_append_time, set_max_tim
 from klamm.records.builder import recompressed
 from klamm.records.compression import DECOMPRESSED_LIMIT_BYTES
 from klamm.records.decompression import MOST_BYTES
-from klamm.records.validation import Validation, validated
+from klamm.records.validation import Built, Validation, validated
 from klamm.records.walking import LATEST_MS
 
 LARGEST_RATIO = 16
@@ -39,7 +39,7 @@ def is_timely(batch: Batch, settings: LogSettings, now_ms: int) -> bool:
 
 
 def youngest_of(
-    view: memoryview, batch: Batch, settings: LogSettings, now_ms: int, done: Validation | None, may_wait: bool
+    view: memoryview, batch: Batch, settings: LogSettings, now_ms: int, done: Validation | Built | None, may_wait: bool
 ) -> int:
     """The largest timestamp of records of which each may be stored, or an `InvalidBatch` that says what is wrong."""
     if done is not None:

@@ -37,7 +37,7 @@ from klamm.log.walking import time_of
 from klamm.records.batch import Batch, checked, read_header, stamp
 from klamm.records.builder import BatchBuilder
 from klamm.records.record import InvalidRecords as RefusedRecords
-from klamm.records.validation import Validation
+from klamm.records.validation import Built, Validation
 
 __all__ = ["Appended", "Log", "RefusedRecords", "TakesLong"]
 
@@ -153,7 +153,7 @@ class Log:
         leader_epoch: Epoch,
         now: Now,
         *,
-        validation: Validation | None = None,
+        validation: Validation | Built | None = None,
         may_wait: bool = False,
     ) -> Appended:
         """Check, judge, stamp and write one batch of a producer. The view must be writable; it is changed in place. Who

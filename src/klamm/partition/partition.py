@@ -27,7 +27,7 @@ from klamm.partition.progress import NO_BROKER_EPOCH, Progress
 from klamm.partition.surroundings import Surroundings
 from klamm.partition.traffic import Traffic
 from klamm.partition.watermark import followers_watermark
-from klamm.records.validation import Validation
+from klamm.records.validation import Built, Validation
 
 ALL = -1
 """A producer that waits for all in-sync replicas."""
@@ -235,7 +235,7 @@ class Partition:
         acks: int,
         now: Now,
         *,
-        validation: Validation | None = None,
+        validation: Validation | Built | None = None,
         may_wait: bool = False,
     ) -> Appended:
         """Append one batch of a producer. It is committed at once where this is the only replica, else when the others

@@ -1,9 +1,10 @@
 """What the look at every record costs: `python -m bench.validation --against PATH`, PATH being an older source tree.
 
-Three brokers run at once: the older tree's, another of the same beside it (what the machine's noise makes of nothing),
-and this tree's. In every round each gets the same prepared requests for every shape, one in flight, in an order that
-changes from round to round. Counted is the processor time of the broker's main thread, to the nanosecond, which others
-on the machine disturb less than the clock. Reported are the medians over the rounds, of times and of rounds' ratios.
+Four brokers run at once: the older tree's, another of the same beside it (what the machine's noise makes of nothing),
+this tree's, and this tree's without the look (what else has changed since). In every round each gets the same prepared
+requests for every shape, one in flight, in an order that changes from round to round. Counted is the processor time of
+the broker's main thread, to the nanosecond, which others on the machine disturb less than the clock. Reported are the
+medians over the rounds, of times and of rounds' ratios.
 
     git worktree add /tmp/old 8ed87a5
     python -m bench.validation --against /tmp/old --rounds 12
@@ -31,7 +32,8 @@ from klamm.records.compression import Codec
 RESULTS = Path(__file__).parent / "results"
 HERE = Path(__file__).resolve().parent.parent
 NOW_MS = int(time.time() * 1000)
-SIDES = ("older", "older again", "this")
+SIDES = ("older", "older again", "this", "this, not looking")
+NOT_LOOKING = {"klamm.validate.records": "false"}
 SECONDS = 0.12
 """Of processor time that a measurement takes, about."""
 TARGET = 1.15
@@ -66,7 +68,7 @@ SHAPES: list[tuple[int, int, str, bool, int]] = [
 
 
 class Broker:
-    def __init__(self, source: Path, directory: Path) -> None:
+    def __init__(self, source: Path, directory: Path, settings: dict[str, str]) -> None:
         (self.port,) = free_ports(1)
         command = [
             sys.executable,
@@ -78,7 +80,7 @@ class Broker:
             "--listen",
             f"127.0.0.1:{self.port}",
         ]
-        for name, value in SETTINGS.items():
+        for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         environment = {**os.environ, "PYTHONPATH": str(source / "src")}
         self._process = subprocess.Popen(
@@ -143,15 +145,18 @@ def main() -> None:
     parser.add_argument("--against", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--only", help="shapes whose name contains this")
     wish = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         brokers = []
-        for index, source in enumerate((wish.against.resolve(), wish.against.resolve(), HERE)):
+        older = wish.against.resolve()
+        sides = [(older, SETTINGS), (older, SETTINGS), (HERE, SETTINGS), (HERE, SETTINGS | NOT_LOOKING)]
+        for index, (source, settings) in enumerate(sides):
             directory = Path(scratch) / str(index)
             directory.mkdir()
-            brokers.append(Broker(source, directory))
+            brokers.append(Broker(source, directory, settings))
         try:
-            lines = list(rounds(brokers, wish.rounds))
+            lines = list(rounds(brokers, wish.rounds, wish.only or ""))
             memory = [broker.memory_kib() for broker in brokers]
         finally:
             for broker in brokers:
@@ -164,11 +169,13 @@ def main() -> None:
     print(report(lines, memory, wish.rounds))
 
 
-def rounds(brokers: list[Broker], count: int) -> Iterator[dict[str, object]]:
+def rounds(brokers: list[Broker], count: int, only: str) -> Iterator[dict[str, object]]:
     for name, frame, size in list(requests(SHAPES)):
+        if only not in name:
+            continue
         number = max(4, int(SECONDS * 1e6 / max(measured(broker, frame, 3) for broker in brokers)))
         for turn in range(count):
-            order = [(turn + step) % 3 for step in range(3)]
+            order = [(turn + step) % len(SIDES) for step in range(len(SIDES))]
             figures = {SIDES[index]: measured(brokers[index], frame, number) for index in order}
             yield {"shape": name, "bytes": size, "round": turn, "requests": number, "us": figures}
 
@@ -180,22 +187,24 @@ def report(lines: list[dict[str, object]], memory: list[int], count: int) -> str
         " request and seconds a GB; medians, ratios of the same round. Wanted: at most"
         f" {TARGET} times the older tree.\n",
         "| batches x records x size | bytes | older, us | this, us | older, s/GB | this, s/GB | this / older | spread |"
-        " older again / older | reached |",
-        "|---|--:|--:|--:|--:|--:|--:|---|--:|---|",
+        " not looking / older | older again / older | reached |",
+        "|---|--:|--:|--:|--:|--:|--:|---|--:|--:|---|",
     ]
     for shape in dict.fromkeys(line["shape"] for line in lines):
         mine = [line for line in lines if line["shape"] == shape]
-        older, again, this = (times_of(mine, side) for side in SIDES)
+        older, again, this, blind = (times_of(mine, side) for side in SIDES)
         size = mine[0]["bytes"]
         assert isinstance(size, int)
         ratios = sorted(new / old for new, old in zip(this, older, strict=True))
         noise = statistics.median(new / old for new, old in zip(again, older, strict=True))
+        rest = statistics.median(new / old for new, old in zip(blind, older, strict=True))
         ratio = statistics.median(ratios)
         before, after = statistics.median(older), statistics.median(this)
         reached = "yes" if ratio <= TARGET else "no"
         out.append(
             f"| {shape} | {size:,} | {before:.1f} | {after:.1f} | {before / size * 1000:.2f} |"
-            f" {after / size * 1000:.2f} | {ratio:.2f} | {ratios[0]:.2f}..{ratios[-1]:.2f} | {noise:.2f} | {reached} |"
+            f" {after / size * 1000:.2f} | {ratio:.2f} | {ratios[0]:.2f}..{ratios[-1]:.2f} | {rest:.2f} | {noise:.2f} |"
+            f" {reached} |"
         )
     out.append(f"\nHighest resident memory: older {memory[0] >> 10} MiB, this {memory[2] >> 10} MiB.\n")
     return "\n".join(out)

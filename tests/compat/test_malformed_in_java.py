@@ -15,7 +15,7 @@ from tests.records.malformed import drawn
 
 SEEDS = range(int(os.environ.get("KLAMM_MALFORMED_SEEDS", "2")))
 BATCHES = 500
-SETTINGS = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": str(16 << 20)}
+SETTINGS = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": str(16 << 20)}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

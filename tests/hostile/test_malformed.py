@@ -25,7 +25,9 @@ READ_SECONDS = 60.0
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_is_refused_or_can_be_read(target: Target, topic: str, seed: int) -> None:
-    target.create_topic(topic, message_timestamp_after_max_ms=str(2**63 - 1), max_message_bytes=str(16 << 20))
+    target.create_topic(
+        topic, retention_ms="-1", message_timestamp_after_max_ms=str(2**63 - 1), max_message_bytes=str(16 << 20)
+    )
     random = Random(seed)
     accepted: list[tuple[int, int, str]] = []
     with target.connect() as client:

@@ -123,9 +123,11 @@ class Nemesis(LastingFaults, OldFiles, Rot):
     def _start(self, machine: Machine) -> None:
         machine.disk.failure = None
         if not machine.start() and self._is_over and not machine.is_running:
-            # It cannot use what it finds, and says so: somebody gives it an empty disk.
-            machine.wipe()
-            machine.start()
+            # It cannot use what it finds, and says so: somebody repairs that, and only then gives it an empty disk.
+            machine.repair()
+            if not machine.start():
+                machine.wipe()
+                machine.start()
 
     # For how long.
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from klamm.broker.directories import DELETED as DELETED_DIRECTORY
+from klamm.broker.directories import STRAY
 from klamm.broker.facts import CompactionFailed, RetentionFailed
 from klamm.broker.replication import RACK_AWARE
 from klamm.controller.names import CLUSTER_METADATA
@@ -254,6 +255,8 @@ class Run:
             for machine in self.cluster.running
             for name, inode in machine.disk.names.items()
             if (name.endswith(DELETED) and not name.startswith(CLUSTER_METADATA)) or f"{DELETED_DIRECTORY}/" in name
+            # (What a node keeps because it does not know whose it is, it keeps as it found it.)
+            if f"{STRAY}/" not in name
         ]
 
         def left() -> str:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
@@ -277,7 +278,12 @@ def test_nobody_tells_where_the_group_was(
     klamm_command: Klamm, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     produce(klamm_command, topic, tmp_path, b"1\n")
-    monkeypatch.setattr(consume_membership, "ANSWER_SECONDS", 0.0)
+
+    class Unanswered(confluent_kafka.Consumer):
+        def committed(self, *_: object, **__: object) -> None:
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._TIMED_OUT))
+
+    monkeypatch.setattr(confluent_kafka, "Consumer", Unanswered)
     code, out, err = klamm_command("consume", topic, "--group", f"{topic}-group")
     assert (code, out) == (1, b"")
     assert err.startswith("klamm consume: where the group was is not known: ") and len(err.splitlines()) == 1

@@ -55,8 +55,7 @@ class Paused:
         event: Event = Yielded()
         if self.world.flushes:
             effect = self.world.flushes.popleft()
-            self.world._flushed(effect)
-            event = Flushed(effect.token, None)
+            event = Flushed(effect.token, self.world._flushed(effect))
         self.world.step(event)
         self.most_in_a_step = max(self.most_in_a_step, self.count - before)
 

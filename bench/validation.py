@@ -6,8 +6,8 @@ requests for every shape, one in flight, in an order that changes from round to 
 the broker's main thread, to the nanosecond, which others on the machine disturb less than the clock. Reported are the
 medians over the rounds, of times and of rounds' ratios.
 
-    git worktree add /tmp/old 8ed87a5
-    python -m bench.validation --against /tmp/old --rounds 12
+    git worktree add ../klamm-before 8ed87a5
+    python -m bench.validation --against ../klamm-before --rounds 12
 """
 
 import argparse

@@ -124,7 +124,7 @@ class Dispatch:
                 request, _ = decode_from(request_type(key), version, frame, position, budget=ELEMENTS)
             else:
                 reading = decode_in_slices(request_type(key), version, frame, position, budget=ELEMENTS)
-                request = _ended(reading)
+                request = _value_within_a_slice(reading)
         except UnsupportedVersion as error:
             return self._unsupported(connection, error, now)
         except Malformed as error:
@@ -309,7 +309,7 @@ class Dispatch:
             if isinstance(error, Malformed):
                 send(ForwardedResponse(error_code=ErrorCode.INVALID_REQUEST), now)
             elif error is not None:
-                self._tell(HandlerFailed(peer, _named(header.api_key, header.api_version), _trace(error)))
+                self._tell(HandlerFailed(peer, _request_name(header.api_key, header.api_version), _traceback(error)))
                 send(ForwardedResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR), now)
             elif large.pieces is None:
                 send(ForwardedResponse(error_code=ErrorCode.NOT_CONTROLLER), now)
@@ -403,7 +403,9 @@ class Dispatch:
                 self._tell(RequestNotUnderstood(connection.peer, str(error)))
                 connection.closing = True
             elif error is not None:
-                self._tell(HandlerFailed(connection.peer, _named(header.api_key, header.api_version), _trace(error)))
+                self._tell(
+                    HandlerFailed(connection.peer, _request_name(header.api_key, header.api_version), _traceback(error))
+                )
                 connection.closing = True
             elif large.is_elsewhere:
                 connection.withdraw(place)
@@ -429,7 +431,7 @@ class Dispatch:
         """A mistake of ours. The client's connection ends, everybody else goes on, and a person can read about it."""
         from traceback import format_exc
 
-        self._tell(HandlerFailed(peer, _named(key, version), format_exc()))
+        self._tell(HandlerFailed(peer, _request_name(key, version), format_exc()))
 
     def _unsupported(self, connection: ServerConnection, error: UnsupportedVersion, now: Now) -> bool:
         header = error.header
@@ -444,7 +446,7 @@ class Dispatch:
         return True
 
 
-def _ended(reading: Generator[None, Any, tuple[Any, int]]) -> Any:
+def _value_within_a_slice(reading: Generator[None, Any, tuple[Any, int]]) -> Any:
     """What is read, if one slice is enough."""
     try:
         next(reading)
@@ -453,11 +455,11 @@ def _ended(reading: Generator[None, Any, tuple[Any, int]]) -> Any:
     return None
 
 
-def _named(key: int, version: int) -> str:
+def _request_name(key: int, version: int) -> str:
     return f"{TABLE[key]} version {version}"
 
 
-def _trace(error: Exception) -> str:
+def _traceback(error: Exception) -> str:
     from traceback import format_exception
 
     return "".join(format_exception(error))
